@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 
 from engine.model import kernels
 from engine.model.adjacency import Adjacency, Csr, Int32Array, cumulative, to_torch
-from engine.model.exchange import Block, Neighbours
+from engine.model.exchange import Neighbours, Piece
 from engine.util.arrays import IntArray
 from engine.util.devices import block_of, has_kernels, without_kernels
 from engine.util.threads import cut
@@ -39,7 +39,7 @@ class MessageGraph:
         self.neighbours = Neighbours.alone(adjacency.num_entities) if neighbours is None else neighbours
         own = adjacency.messages.first(self.neighbours.own)
         self.bounds = kernels.stretches(own.offsets)
-        self.sent = [sent_by(adjacency.messages, block) for block in self.neighbours.blocks]
+        self.sent = [of_senders(adjacency.messages, block) for block in self.neighbours.blocks]
         self.everyone = np.arange(own.num_rows, dtype=np.int64)
         self.lengths = own.lengths()
 
@@ -80,16 +80,16 @@ class MessageGraph:
         return to_torch(self.adjacency.units[: self.lengths.sum()], self.device)
 
 
-class Sent(NamedTuple):
+class OfSenders(NamedTuple):
     """Rows of a Csr that are a block, as a kernel walks them: where each begins, and one stretch of them for each thread."""
 
     offsets: IntArray
     bounds: IntArray
 
 
-def sent_by(csr: Csr, block: Block) -> Sent:
+def of_senders(csr: Csr, block: Piece) -> OfSenders:
     offsets = csr.offsets[block.start : block.stop + 1]
-    return Sent(offsets, kernels.stretches(offsets - offsets[0]))
+    return OfSenders(offsets, kernels.stretches(offsets - offsets[0]))
 
 
 class MessageEntries(NamedTuple):
@@ -104,7 +104,7 @@ class MessageEntries(NamedTuple):
         for part in cut(len(self.receivers), block_of(bytes_per_entry, self.receivers.device)):
             yield MessageEntries(self.receivers[part], self.senders[part], self.units[part])
 
-    def of(self, block: Block, whole: bool) -> MessageEntries:
+    def of(self, block: Piece, whole: bool) -> MessageEntries:
         """Those whose senders are in a block, by their number there; ``whole``: all of them are."""
         if whole:
             return self
@@ -138,7 +138,7 @@ def aggregate(
     Returns:
         (n, C, d); zero for entities without messages.
     """
-    return _aggregated(graph, x, vectors, scores, Asked(reflect, rows, messages))[0]
+    return _aggregated(graph, x, vectors, scores, Wanted(reflect, rows, messages))[0]
 
 
 def aggregate_plain(
@@ -177,11 +177,11 @@ def next_layer(
     Returns:
         (n, C, d) the sums of the next layer, (m, C, d) rows of x.
     """
-    return _aggregated(graph, sums, vectors, scores, Asked(reflect, rows, messages, of_sums=True, taken=taken))
+    return _aggregated(graph, sums, vectors, scores, Wanted(reflect, rows, messages, of_sums=True, taken=taken))
 
 
 @dataclass(frozen=True)
-class Asked:
+class Wanted:
     """What is asked of a round of messages; see :func:`aggregate`.
 
     Attributes:
@@ -195,7 +195,7 @@ class Asked:
     taken: Tensor | None = None
 
 
-def _aggregated(graph: MessageGraph, inputs: Tensor, vectors: Tensor, scores: Tensor, asked: Asked) -> tuple[Tensor, Tensor]:
+def _aggregated(graph: MessageGraph, inputs: Tensor, vectors: Tensor, scores: Tensor, asked: Wanted) -> tuple[Tensor, Tensor]:
     way = (ByKernels if has_kernels(inputs.device) else ByTorch)(graph, asked)
     found: tuple[Tensor, Tensor] = _Aggregate.apply(inputs, vectors, scores, graph, asked, way)  # type: ignore[no-untyped-call]
     return found
@@ -237,7 +237,7 @@ class _Aggregate(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, inputs: Tensor, vectors: Tensor, scores: Tensor, graph: MessageGraph, asked: Asked, way: ByKernels | ByTorch
+        ctx: Any, inputs: Tensor, vectors: Tensor, scores: Tensor, graph: MessageGraph, asked: Wanted, way: ByKernels | ByTorch
     ) -> tuple[Tensor, Tensor | None]:
         x = torch.tanh(inputs) if asked.of_sums else inputs.detach()
         shares = exponentials(scores.detach().contiguous())
@@ -279,7 +279,7 @@ class _Aggregate(torch.autograd.Function):
 class ByKernels:
     """A round of messages by the CPU kernels."""
 
-    def __init__(self, graph: MessageGraph, asked: Asked) -> None:
+    def __init__(self, graph: MessageGraph, asked: Wanted) -> None:
         self.graph, self.asked, self.messages = graph, asked, graph.adjacency.messages
         self.chosen = graph.everyone if asked.rows is None else asked.rows.numpy()
         self.bounds = graph.bounds if asked.rows is None else kernels.stretches(cumulative(graph.lengths[self.chosen]))
@@ -292,7 +292,7 @@ class ByKernels:
         """Likewise."""
         return torch.empty((number, *x.shape[1:]), dtype=x.dtype)
 
-    def add(self, block: Block, sent: Tensor, softmax: Softmax, out: Tensor) -> None:
+    def add(self, block: Piece, sent: Tensor, softmax: Softmax, out: Tensor) -> None:
         kernels.aggregate_forward(
             self.bounds,
             self.chosen,
@@ -314,7 +314,7 @@ class ByKernels:
         units = (torch.zeros((threads, *one.shape), dtype=grad.dtype) for one in (softmax.vectors, softmax.shares))
         return Backward(grad, pull, *units)
 
-    def back(self, number: int, block: Block, sent: Tensor, softmax: Softmax, sums: Backward) -> Tensor:
+    def back(self, number: int, block: Piece, sent: Tensor, softmax: Softmax, sums: Backward) -> Tensor:
         dsent = torch.empty(sent.shape, dtype=sent.dtype)
         kernels.aggregate_backward(
             self.graph.sent[number].bounds,
@@ -340,7 +340,7 @@ class ByKernels:
 class ByTorch:
     """The same in plain torch: the messages of a block of entries are made, added up and forgotten."""
 
-    def __init__(self, graph: MessageGraph, asked: Asked) -> None:
+    def __init__(self, graph: MessageGraph, asked: Wanted) -> None:
         self.asked, self.incoming = asked, graph.entries(asked.rows, asked.messages)
         self.whole = len(graph.neighbours.blocks) == 1
 
@@ -350,7 +350,7 @@ class ByTorch:
     def empty(self, x: Tensor, number: int) -> Tensor:
         return x.new_zeros((number, *x.shape[1:]))
 
-    def add(self, block: Block, sent: Tensor, softmax: Softmax, out: Tensor) -> None:
+    def add(self, block: Piece, sent: Tensor, softmax: Softmax, out: Tensor) -> None:
         for receivers, senders, units in self.incoming.of(block, self.whole).blocks(_message_bytes(sent)):
             message = sent[senders]  # (entries, C, d)
             if self.asked.reflect:
@@ -363,7 +363,7 @@ class ByTorch:
         units = (torch.zeros_like(one, dtype=grad.dtype).unsqueeze(0) for one in (softmax.vectors, softmax.shares))
         return Backward(grad, pull, *units)
 
-    def back(self, number: int, block: Block, sent: Tensor, softmax: Softmax, sums: Backward) -> Tensor:
+    def back(self, number: int, block: Piece, sent: Tensor, softmax: Softmax, sums: Backward) -> Tensor:
         dsent, dvectors, dscores = torch.zeros_like(sent), sums.vectors[0], sums.scores[0]
         for receivers, senders, units in self.incoming.of(block, self.whole).blocks(2 * _message_bytes(sent)):
             weights = (softmax.shares[units] / softmax.totals[receivers]).to(sent.dtype).unsqueeze(-1)  # (entries, C, 1)
@@ -419,7 +419,7 @@ class RowMean:
     def __init__(self, csr: Csr, device: torch.device | str = "cpu", neighbours: Neighbours | None = None) -> None:
         self.symmetric = neighbours is not None
         self.neighbours = Neighbours.alone(csr.num_columns) if neighbours is None else neighbours
-        self.sent = [sent_by(csr, block) for block in self.neighbours.blocks] if self.symmetric else []
+        self.sent = [of_senders(csr, block) for block in self.neighbours.blocks] if self.symmetric else []
         self.columns_of_all = csr.columns
         self.csr = csr.first(self.neighbours.own) if self.symmetric else csr
         self.device = torch.device(device)
@@ -450,14 +450,14 @@ class RowMean:
         with without_kernels():
             return self(features)
 
-    def entries(self, block: Block) -> tuple[Tensor, Tensor]:
+    def entries(self, block: Piece) -> tuple[Tensor, Tensor]:
         """Rows and columns of the entries in a block of columns."""
         if len(self.neighbours.blocks) == 1:
             return self.rows, self.columns
         here = (self.columns >= block.start) & (self.columns < block.stop)
         return self.rows[here], self.columns[here] - block.start
 
-    def given_back(self, gradients: Iterator[tuple[Block, Tensor]]) -> Tensor:
+    def given_back(self, gradients: Iterator[tuple[Piece, Tensor]]) -> Tensor:
         """The gradient of the own rows, with what others have of it."""
         _, own = next(gradients)
         for block, one in gradients:
@@ -481,7 +481,7 @@ class _PlainMean(torch.autograd.Function):
         mean = ctx.mean
         weighed = grad * mean.weights_there.to(grad.dtype)
 
-        def gradients() -> Iterator[tuple[Block, Tensor]]:
+        def gradients() -> Iterator[tuple[Piece, Tensor]]:
             for block in mean.neighbours.blocks:
                 rows, columns = mean.entries(block)
                 yield block, add_rows(grad.new_zeros((block.stop - block.start, grad.shape[1])), weighed, columns, rows)
@@ -514,7 +514,7 @@ class _FusedMean(torch.autograd.Function):
         mean, grad = ctx.mean, grad.contiguous()
         csr = mean.csr
 
-        def gradients() -> Iterator[tuple[Block, Tensor]]:
+        def gradients() -> Iterator[tuple[Piece, Tensor]]:
             for block, (offsets, bounds) in zip(mean.neighbours.blocks, mean.sent, strict=True):
                 out = grad.new_empty((block.stop - block.start, grad.shape[1]))
                 kernels.mean_rows(bounds, offsets, mean.columns_of_all, 0, grad.numpy(), ctx.weights, False, out.numpy())

@@ -74,7 +74,7 @@ class _Fetch(torch.autograd.Function):
 
 
 @dataclass(frozen=True)
-class Block:
+class Piece:
     """Rows with the local indices from ``start`` to ``stop``: a process's own, or those that ``exchange`` fetches."""
 
     start: int
@@ -91,26 +91,26 @@ class Neighbours:
         again: whether the backward pass fetches the others' rows again; otherwise they are kept for it.
     """
 
-    blocks: Sequence[Block]
+    blocks: Sequence[Piece]
     again: bool = False
 
     @classmethod
     def alone(cls, number: int) -> Neighbours:
         """Of one process."""
-        return cls([Block(0, number)])
+        return cls([Piece(0, number)])
 
     @property
     def own(self) -> int:
         return self.blocks[0].stop
 
-    def rows(self, own: Tensor, kept: Sequence[Tensor] = ()) -> Iterator[tuple[Block, Tensor]]:
+    def rows(self, own: Tensor, kept: Sequence[Tensor] = ()) -> Iterator[tuple[Piece, Tensor]]:
         """Each block with its rows: what was kept of others' rows, or what they send now. All processes walk along together."""
         left = iter(kept)
         for block in self.blocks:  # nothing here may hold a piece while the next one comes
             yield block, own if block.exchange is None else next(left) if kept else block.exchange.fetch(own)
 
 
-def neighbours_of(exchange: Exchange, own: int, entities: int) -> Neighbours:
+def reached_by(exchange: Exchange, own: int, entities: int) -> Neighbours:
     """The own rows and those that ``exchange`` fetches: all of these at once, or partner by partner where they are many. Processes call it together.
 
     Args:
@@ -120,12 +120,12 @@ def neighbours_of(exchange: Exchange, own: int, entities: int) -> Neighbours:
     """
     ranks, halo = exchange.ranks, sum(exchange.receives)
     if not fetches_in_pieces(ranks.most(halo), entities, ranks.size):
-        return Neighbours([Block(0, own), Block(own, own + halo, exchange)])
-    return Neighbours([Block(0, own), *pieces(exchange, own)], again=True)
+        return Neighbours([Piece(0, own), Piece(own, own + halo, exchange)])
+    return Neighbours([Piece(0, own), *partner_by_partner(exchange, own)], again=True)
 
 
 def fetches_in_pieces(halo: int, entities: int, processes: int) -> bool:
-    """Whether so many rows are not held all at once.
+    """Whether others' rows are too many to be held all at once.
 
     Args:
         halo: rows that a process fetches, of the one that fetches most.
@@ -135,7 +135,12 @@ def fetches_in_pieces(halo: int, entities: int, processes: int) -> bool:
     return halo > max(FEW_ROWS, MANY * entities / processes)
 
 
-def pieces(exchange: Exchange, own: int) -> Iterator[Block]:
+def fetching(in_pieces: bool) -> str:
+    """How rows of others are fetched, for people."""
+    return "partner by partner" if in_pieces else "all at once"
+
+
+def partner_by_partner(exchange: Exchange, own: int) -> Iterator[Piece]:
     """One partner's rows after the other's: in round k a process receives from the one k before it and sends to the one k behind it.
 
     All processes cut a round into as many pieces as the largest of its transfers needs.
@@ -151,4 +156,4 @@ def pieces(exchange: Exchange, own: int) -> Iterator[Block]:
             sent = exchange.sent[first_sent[to] + low : first_sent[to] + high]
             goes, comes = ([*nothing[:at], count, *nothing[at + 1 :]] for at, count in ((to, high - low), (of, stop - start)))
             at = own + int(first_received[of])
-            yield Block(at + start, at + stop, Exchange(ranks, sent, goes, comes))
+            yield Piece(at + start, at + stop, Exchange(ranks, sent, goes, comes))

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from numba import njit
 
 from engine.util.prefetch import AHEAD, prefetch_row
-from engine.util.threads import kernel
+from engine.util.threads import first_from, kernel
 
 Array = npt.NDArray[Any]
 
@@ -30,23 +29,6 @@ def stretches(offsets: npt.NDArray[np.int64], parts: int | None = None) -> npt.N
     bounds = np.searchsorted(work, np.linspace(0, work[-1], parts + 1), side="left")
     bounds[0], bounds[-1] = 0, len(offsets) - 1
     return bounds.astype(np.int64)
-
-
-@njit(inline="always")
-def first_from(columns, start, stop, number):  # type: ignore[no-untyped-def]
-    """Where in the ascending columns from ``start`` to ``stop`` those from a number on begin."""
-    if start == stop or columns[start] >= number:
-        return start
-    if columns[stop - 1] < number:
-        return stop
-    low, high = start, stop - 1  # columns[low] < number <= columns[high]
-    while high - low > 1:
-        middle = (low + high) // 2
-        if columns[middle] < number:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 @kernel

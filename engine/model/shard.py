@@ -17,7 +17,7 @@ from torch import Tensor
 
 from engine.config import EncoderConfig
 from engine.model.adjacency import to_torch
-from engine.model.exchange import Exchange, Neighbours, fetches_in_pieces, neighbours_of
+from engine.model.exchange import Exchange, Neighbours, fetches_in_pieces, reached_by
 from engine.model.losses.kernels import LEVELS
 from engine.model.partition import Owners, Triples
 from engine.util.arrays import IntArray, distinct, places
@@ -101,7 +101,7 @@ def make_shard(triples: Triples, owners: Owners, ranks: Ranks, device: torch.dev
         np.bincount(sent[:, 0], minlength=ranks.size).tolist(),
         np.bincount(owners[halo], minlength=ranks.size).tolist(),
     )
-    return Shard(ranks, owners, own, halo, exchange, neighbours_of(exchange, len(own), len(owners)), device), local
+    return Shard(ranks, owners, own, halo, exchange, reached_by(exchange, len(own), len(owners)), device), local
 
 
 def cut_off(triples: Triples, owners: Owners, part: int) -> tuple[Triples, IntArray, IntArray]:
