@@ -223,13 +223,18 @@ class Backward:
     Attributes:
         grad: (n, C, d) of the receivers.
         pull: (n, C) grad_i . out_i.
-        vectors, scores: of the units, with a part for each thread; each block adds to them.
+        vectors, scores: of the units, where threads add to them a part for each thread; each block adds to them.
     """
 
     grad: Tensor
     pull: Tensor
     vectors: Tensor
     scores: Tensor
+
+    def of_units(self) -> tuple[Tensor, Tensor]:
+        """(S, d) and (S, C) of the units."""
+        vectors, scores = (one if one.dim() == 2 else one.sum(0) for one in (self.vectors, self.scores))
+        return vectors, scores
 
 
 class _Aggregate(torch.autograd.Function):
@@ -273,7 +278,7 @@ class _Aggregate(torch.autograd.Function):
         if asked.of_sums:
             dx = dx.add_(grad_taken) if asked.taken is None else dx.index_add_(0, asked.taken, grad_taken)
             torch.ops.aten.tanh_backward.grad_input(dx, x, grad_input=dx)
-        return dx, sums.vectors.sum(0), sums.scores.sum(0), None, None, None
+        return dx, *sums.of_units(), None, None, None
 
 
 class ByKernels:
@@ -360,11 +365,10 @@ class ByTorch:
             out.index_add_(0, receivers, message.mul_(weights.unsqueeze(-1)))
 
     def gradients(self, grad: Tensor, pull: Tensor, softmax: Softmax) -> Backward:
-        units = (torch.zeros_like(one, dtype=grad.dtype).unsqueeze(0) for one in (softmax.vectors, softmax.shares))
-        return Backward(grad, pull, *units)
+        return Backward(grad, pull, *(torch.zeros_like(one, dtype=grad.dtype) for one in (softmax.vectors, softmax.shares)))
 
     def back(self, number: int, block: Piece, sent: Tensor, softmax: Softmax, sums: Backward) -> Tensor:
-        dsent, dvectors, dscores = torch.zeros_like(sent), sums.vectors[0], sums.scores[0]
+        dsent = torch.zeros_like(sent)
         for receivers, senders, units in self.incoming.of(block, self.whole).blocks(2 * _message_bytes(sent)):
             weights = (softmax.shares[units] / softmax.totals[receivers]).to(sent.dtype).unsqueeze(-1)  # (entries, C, 1)
             above, message = sums.grad[receivers], sent[senders]  # (entries, C, d)
@@ -375,9 +379,9 @@ class ByTorch:
                 from_grad, from_x = (relation * above).sum(-1, keepdim=True), (relation * message).sum(-1, keepdim=True)
                 both = both - 2 * from_grad * from_x
                 back.addcmul_(from_grad * weights, relation, value=-2)
-                dvectors.index_add_(0, units, (weights * (from_x * above + from_grad * message)).sum(1), alpha=-2)
+                sums.vectors.index_add_(0, units, (weights * (from_x * above + from_grad * message)).sum(1), alpha=-2)
             dsent.index_add_(0, senders, back)
-            dscores.index_add_(0, units, (weights * (both - sums.pull[receivers].unsqueeze(-1))).squeeze(-1))
+            sums.scores.index_add_(0, units, (weights * (both - sums.pull[receivers].unsqueeze(-1))).squeeze(-1))
         return dsent
 
 
