@@ -56,12 +56,12 @@ NETWORK: Final = 1.25e8
 
 # Memory
 PROGRAM_MIB: Final = 620.0
-LAYER_MATRICES, SAMPLE_MATRICES, SCRAP_MIB = 7.0, 5.0, 200.0  # a step: layers' outputs (E x C d), samples (n x width), what the allocator keeps
+LAYER_MATRICES, SAMPLE_MATRICES, SCRAP_MIB = 2, 5.0, 200.0  # a step: of each layer (E x C d), samples (n x width), what the allocator keeps
 PIECES: Final = 4  # of rows of others that a process holds at a time where it fetches them partner by partner
 FINAL_MATRICES, TILES_MIB = 2.2, 256.0  # afterwards: (E x width), and blocks of scores
 MATRICES_NAMES = 5.0  # (E x width) of names beside a structure that is there
 BYTES_A_FACT, BYTES_AN_ENTITY = 300, 500
-BYTES_A_STORED_TRIPLE, BYTES_A_STORED_ENTITY = 60, 20  # of a shard folder: of a part's triples, and of all entities
+BYTES_A_STORED_TRIPLE, BYTES_A_STORED_ENTITY = 60, 50  # of a shard folder: of a part's triples, and of all entities
 
 LOW, HIGH = 1 / 1.5, 1.7
 """Where the true time lies in most cases, as shares of the estimate."""
@@ -443,7 +443,7 @@ def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = Fa
 def _step_bytes(sizes: Sizes, config: RunConfig, own: float, share: float = 1.0) -> float:
     """Of a step that passes the messages to a number of entities and compares pairs with a share of the candidates."""
     encoder = config.encoder
-    layers = LAYER_MATRICES * 4.0 * own * encoder.num_channels * encoder.dim
+    layers = LAYER_MATRICES * max(encoder.layers, 1) * 4.0 * own * encoder.num_channels * encoder.dim
     return layers + SAMPLE_MATRICES * 4.0 * share * sampled_entities(sizes, config) * encoder.output_width + SCRAP_MIB * MIB
 
 

@@ -530,6 +530,7 @@ class Trainer:
 
     def embed(self) -> Tensor:
         """(E, D) final embeddings of the stacked graph, without dropout; of several processes, each computes those of its own entities."""
+        self.optimiser.zero_grad()  # those of the last step would only take memory
         return self.model.embed()
 
     def _asked(self, ask: Callable[[Selectable], Value]) -> Value:
