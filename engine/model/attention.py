@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 
 from engine.model import kernels
 from engine.model.adjacency import Adjacency, Csr, Int32Array, cumulative, to_torch
-from engine.model.exchange import Neighbours, Piece
+from engine.model.exchange import Neighbours, Piece, add_to_rows
 from engine.util.arrays import IntArray
 from engine.util.devices import block_of, has_kernels, without_kernels
 from engine.util.threads import cut
@@ -276,7 +276,7 @@ class _Aggregate(torch.autograd.Function):
                 block.exchange.give_back(back, dx)
             del sent, back
         if asked.of_sums:
-            dx = dx.add_(grad_taken) if asked.taken is None else dx.index_add_(0, asked.taken, grad_taken)
+            dx = dx.add_(grad_taken) if asked.taken is None else add_to_rows(dx, asked.taken, grad_taken)
             torch.ops.aten.tanh_backward.grad_input(dx, x, grad_input=dx)
         return dx, *sums.of_units(), None, None, None
 
