@@ -276,6 +276,7 @@ class _Aggregate(torch.autograd.Function):
                 block.exchange.give_back(back, dx)
             del sent, back
         if asked.of_sums:
+            assert grad_taken is not None, "a function's outputs that are not used have a gradient of zeros"
             dx = dx.add_(grad_taken) if asked.taken is None else add_to_rows(dx, asked.taken, grad_taken)
             torch.ops.aten.tanh_backward.grad_input(dx, x, grad_input=dx)
         return dx, *sums.of_units(), None, None, None

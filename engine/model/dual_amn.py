@@ -146,10 +146,9 @@ class DualAMN(nn.Module):
         vectors, sums = self.unit_vectors(), self.inputs()
         outputs = []
         for layer in range(self.config.layers):
-            last = layer == self.config.layers - 1
-            wanted = {"rows": rows, "messages": messages} if last else {}
             scores, reflect = self.scores(vectors, layer), self.config.relational_projection
-            sums, output = next_layer(self.graph, sums, vectors, scores, reflect=reflect, taken=rows, **wanted)
+            wanted, number = (rows, messages) if layer == self.config.layers - 1 else (None, None)
+            sums, output = next_layer(self.graph, sums, vectors, scores, reflect=reflect, rows=wanted, messages=number, taken=rows)
             outputs.append(output)
         return [*outputs, torch.tanh(sums if outputs or rows is None else sums.index_select(0, rows))]
 

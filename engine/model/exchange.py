@@ -50,7 +50,7 @@ class Exchange:
     def give_back(self, received: Tensor, rows: Tensor) -> None:
         """Add to ``rows`` what the others hold for them: the transpose of :meth:`fetch`, in a fixed order."""
         returned = self.ranks.swap(received.contiguous(), self.receives, self.sends)
-        for places, values in zip(self.sent.split(list(self.sends)), returned.split(list(self.sends)), strict=True):
+        for places, values in zip(*(torch.split(one, list(self.sends)) for one in (self.sent, returned)), strict=True):
             add_to_rows(rows, places, values)  # no row goes to the same process twice
 
 

@@ -53,7 +53,7 @@ def is_finite(matrix: Tensor) -> bool:
 
 def row_blocks_of(matrix: Tensor) -> tuple[Tensor, ...]:
     """Some rows at a time: a sum in float64 first makes a copy of what it sums."""
-    return matrix.split(max(BLOCK_VALUES // max(matrix[:1].numel(), 1), 1))
+    return torch.split(matrix, max(BLOCK_VALUES // max(matrix[:1].numel(), 1), 1))
 
 
 def not_finite(matrix: Tensor, name: str) -> DivergenceError:
