@@ -171,13 +171,16 @@ def next_layer(
 
     Args:
         graph, vectors, scores, reflect, rows, messages: as of :func:`aggregate`.
-        sums: (E, C, d) of the own entities.
+        sums: (E, C, d) of the own entities; overwritten where no gradient is wanted.
         taken: (m,) distinct rows of x that are wanted; all by default.
 
     Returns:
         (n, C, d) the sums of the next layer, (m, C, d) rows of x.
     """
-    return _aggregated(graph, sums, vectors, scores, Wanted(reflect, rows, messages, of_sums=True, taken=taken))
+    if torch.is_grad_enabled():
+        return _aggregated(graph, sums, vectors, scores, Wanted(reflect, rows, messages, of_sums=True, taken=taken))
+    x = sums.tanh_()
+    return aggregate(graph, x, vectors, scores, reflect=reflect, rows=rows, messages=messages), x if taken is None else x.index_select(0, taken)
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ class DualAMN(nn.Module):
             messages: how many messages the rows receive, where that is known: a graphics card need not be asked then.
         """
         dropped = Dropped(0.0 if dropout_seed is None else self.config.dropout, dropout_seed or 0, self._stacked(rows))
-        return self._matched(self._side_by_side(self.layer_outputs(rows, messages)), dropped, rounded=rounded)
+        return self._matched(self._side_by_side(list(self.layer_outputs(rows, messages))), dropped, rounded=rounded)
 
     def _stacked(self, rows: Tensor | None) -> Tensor | None:
         """Stacked indices of rows: what an entity's dropout is drawn by."""
@@ -117,20 +117,26 @@ class DualAMN(nn.Module):
 
     @torch.no_grad()
     def embed(self) -> Tensor:
-        """(E, C D) final embeddings without dropout; beside them, only the layers' outputs are held whole."""
-        everything = self.entity_features.new_empty((self.num_entities, self.config.output_width))
-        for rows, hidden in self.multi_hop_blocks():
-            everything[rows] = self._matched(hidden)
+        """(E, C D) final embeddings without dropout, in the place of the multi-hop embeddings; beside them, only two layers are held whole."""
+        dim, place = self.config.dim, 0
+        hidden = self.entity_features.new_empty((self.num_entities, self.config.num_channels, self.config.width))
+        for output in self.layer_outputs():
+            hidden[:, :, place : place + dim] = output
+            place += dim * self.config.multi_hop
+            del output  # before the next layer comes
+        everything = hidden.flatten(1)
+        for rows in cut(self.num_entities, HELD_ROWS):
+            everything[rows] = self._matched(hidden[rows])
         return everything
 
     def multi_hop(self, rows: Tensor | None = None) -> Tensor:
         """(n, C, D) multi-hop embeddings of the given entities, before proxies and gate (paper eq. 4)."""
-        return self._side_by_side(self.layer_outputs(rows))
+        return self._side_by_side(list(self.layer_outputs(rows)))
 
     @torch.no_grad()
     def multi_hop_blocks(self) -> Iterator[tuple[slice, Tensor]]:
         """The multi-hop embeddings of all entities, some rows at a time."""
-        layers = self.layer_outputs()
+        layers = list(self.layer_outputs())
         for rows in cut(self.num_entities, HELD_ROWS):
             yield rows, self._side_by_side([layer[rows] for layer in layers])
 
@@ -138,19 +144,20 @@ class DualAMN(nn.Module):
         """L + 1 of (n, C, d) -> (n, C, D)."""
         return torch.stack(list(layers), dim=2).flatten(2) if self.config.multi_hop else layers[-1]
 
-    def layer_outputs(self, rows: Tensor | None = None, messages: int | None = None) -> list[Tensor]:
+    def layer_outputs(self, rows: Tensor | None = None, messages: int | None = None) -> Iterator[Tensor]:
         """L + 1 tensors (n, C, d): layer 0 and each round of messages, after tanh, of the given entities.
 
         Of the last layer nothing else is computed; those before it are needed whole, for what the neighbours send.
         """
         vectors, sums = self.unit_vectors(), self.inputs()
-        outputs = []
         for layer in range(self.config.layers):
             scores, reflect = self.scores(vectors, layer), self.config.relational_projection
             wanted, number = (rows, messages) if layer == self.config.layers - 1 else (None, None)
             sums, output = next_layer(self.graph, sums, vectors, scores, reflect=reflect, rows=wanted, messages=number, taken=rows)
-            outputs.append(output)
-        return [*outputs, torch.tanh(sums if outputs or rows is None else sums.index_select(0, rows))]
+            yield output
+            del output
+        last = sums if self.config.layers or rows is None else sums.index_select(0, rows)
+        yield last.tanh() if torch.is_grad_enabled() else last.tanh_()
 
     def inputs(self) -> Tensor:
         """(E, C, d) what layer 0 is the tanh of."""
