@@ -36,6 +36,7 @@ from engine.config import RunConfig
 from engine.data import load_task
 from engine.errors import TrainingError
 from engine.evaluation.metrics import evaluate_links
+from engine.model.exchange import fetching
 from engine.pipeline import peak_rss_mb, stored_embeddings, stored_parameters, trained_similarity
 from engine.runs.tensors import save_tensors
 from engine.search import csls_topk
@@ -79,6 +80,7 @@ class Part:
     rank: int
     own: int
     halo: int
+    fetched: str
     seconds: float
     sent: float
     expected: float
@@ -108,14 +110,14 @@ def work(job: Job, rank: int, answers: multiprocessing.Queue[Part]) -> None:
             seconds.append(time.monotonic() - started)
             sent.append(ranks.sent - before)
         shard = trainer.shard
-        own, halo = (trainer.task.num_entities, 0) if shard is None else (len(shard.own), len(shard.halo))
+        own, halo, way = (trainer.task.num_entities, 0, "") if shard is None else (len(shard.own), len(shard.halo), fetching(shard.neighbours.again))
         expected, peak = trainer.expected_bytes(len(batch)), peak_rss_mb() or 0.0
         started = time.monotonic()
         if not job.training_only:
             finish(trainer)
         spent = time.monotonic() - started
         median = statistics.median(seconds[1:]), statistics.median(sent[1:])
-        answers.put(Part(rank, own, halo, *median, expected, peak, spent, peak_rss_mb() or 0.0))
+        answers.put(Part(rank, own, halo, way, *median, expected, peak, spent, peak_rss_mb() or 0.0))
 
 
 def finish(trainer: Trainer) -> None:
@@ -165,7 +167,7 @@ def row(parts: Sequence[Part]) -> list[str]:
     return [
         str(len(parts)),
         span([part.own for part in parts]),
-        span([part.halo for part in parts]),
+        " ".join(filter(None, [span([part.halo for part in parts]), parts[0].fetched])),
         f"{max(part.seconds for part in parts):.2f}",
         span([part.sent / MIB for part in parts], 1),
         span([part.expected / MIB for part in parts], 1),

@@ -43,6 +43,7 @@ from engine.evaluation.decoders import DecodingEvaluation
 from engine.evaluation.metrics import Evaluation, evaluate_searched, search_pool, with_pool
 from engine.evaluation.pairs import alignment_figures
 from engine.model.dual_amn import DualAMN
+from engine.model.exchange import fetching
 from engine.names import (
     AllNames,
     EncodedNames,
@@ -72,7 +73,7 @@ from engine.search import CslsTopK, LiteralSimilarity, Similarity, StructuralSim
 from engine.search.divided import EMBEDDINGS, DividedSimilarity
 from engine.training.baselines import BASELINES, MEASURES, Baseline, Session, measured, require_seed_links
 from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_device, choose_threads
-from engine.training.estimate import check_memory, task_sizes
+from engine.training.estimate import Share, check_memory, task_sizes
 from engine.training.inheritance import Inheritance
 from engine.training.orders import Embed, FeatureRows, carried_out, kept_parts
 from engine.training.schedule import ONE_BATCH
@@ -420,7 +421,7 @@ def warn_of_memory(making: Making) -> None:
     """
     available = available_memory()
     own = None if available is None else available / (local_processes() if making.ranks.size > 1 else 1)
-    if warning := check_memory(task_sizes(making.task), making.config, own, making.ranks.size):
+    if warning := check_memory(task_sizes(making.task), making.config, own, Share.of(making.task, making.ranks.size)):
         making.on_event(Phase(NOTE, f"warning: {warning}"))
 
 
@@ -509,6 +510,7 @@ def trained_structure(trainer: Trainer, trained: Trained) -> Structure:
         "threads": trainer.threads,
         "precision": trainer.precision,
         "processes": trainer.ranks.size,
+        **({"fetched": fetching(trainer.shard.neighbours.again)} if trainer.shard is not None else {}),
         **({"bytes_sent_per_step": round(statistics.mean(trainer.step_bytes))} if trainer.ranks.size > 1 and trainer.step_bytes else {}),
         **({} if trained.identical else {"parts": trained.parts, "resumed": NOT_IDENTICAL}),
     }

@@ -136,6 +136,7 @@ def test_every_file_is_what_one_process_writes(processes: int, variant: str, dat
     assert run.json("calibration")["fit"]["calibrated"], run.json("calibration")["fit"]
     assert run.metrics["target_to_source"]["queries"]
     assert run.manifest["training"]["processes"] == processes
+    assert run.manifest["training"]["fetched"] == "all at once"
     assert_equal_runs(run, finished_alone(run, data, tmp_path / "alone", variant))
 
 

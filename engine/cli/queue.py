@@ -176,7 +176,7 @@ def division_words(divided: Division) -> str:
     return (
         f"{divided.processes} processes on machines of their own: about {duration(divided.seconds)} with a network of 1 Gbit/s; "
         f"each needs {divided.memory:,.0f} MiB and sends {size_text(round(divided.sent))} a step "
-        f"(up to {divided.own:,} own entities, {divided.halo:,} fetched)"
+        f"(up to {divided.own:,} own entities, {divided.halo:,} fetched {divided.fetched})"
     )
 
 

@@ -12,6 +12,8 @@ from engine.cli.options import Commands, add_command, add_json, add_settings, pr
 from engine.data.library import starting_config
 from engine.data.shards import ShardFolder
 from engine.errors import printable
+from engine.model.exchange import fetching
+from engine.model.shard import ShardSizes, in_pieces
 from engine.training.sharding import MEMORY, make_shards
 from engine.util.text import size_text
 
@@ -44,7 +46,8 @@ def shard(parsed: argparse.Namespace, say: Callable[[str], None]) -> int:
         config = config.with_values({"data.train_ratio": parsed.train_ratio})
     made = make_shards(parsed.data, config, parsed.parts, parsed.out, force=parsed.force, memory=parsed.memory, say=say)
     if parsed.json:
-        print_json({"shards": str(made.path), "parts": made.manifest["parts"], "partition": made.manifest["partition"]})
+        about = {"parts": made.manifest["parts"], "partition": made.manifest["partition"], "fetched": fetched(made)}
+        print_json({"shards": str(made.path), **about})
         return 0
     print(printable(summary_line(made)))
     print(printable(f"next: torchrun --standalone --nproc-per-node {made.parts} -m engine train {made.path}"))
@@ -54,4 +57,9 @@ def shard(parsed: argparse.Namespace, say: Callable[[str], None]) -> int:
 def summary_line(made: ShardFolder) -> str:
     own, halo = (max(part[key] for part in made.manifest["parts"]) for key in ("own", "halo"))
     size = size_text(sum(file.stat().st_size for file in made.path.iterdir()))
-    return f"{made.path}: {made.parts} parts of up to {own:,} entities, which fetch up to {halo:,} from others; {size}"
+    return f"{made.path}: {made.parts} parts of up to {own:,} entities, which fetch up to {halo:,} from others, {fetched(made)}; {size}"
+
+
+def fetched(made: ShardFolder) -> str:
+    """How as many processes as there are parts fetch others' entities."""
+    return fetching(in_pieces([ShardSizes(**part) for part in made.manifest["parts"]]))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from engine.search.kernels import first_from
 from engine.util.arrays import BoolArray, FloatArray, IntArray
-from engine.util.threads import compiled
+from engine.util.threads import compiled, first_from
 
 TableArray = npt.NDArray[np.float32]
 FactArrays = tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray]

@@ -40,6 +40,10 @@ class Csr:
         """(entries,) the row of each entry."""
         return np.repeat(np.arange(self.num_rows, dtype=np.int64), self.lengths())
 
+    def first(self, rows: int) -> Csr:
+        """The first rows alone."""
+        return Csr(self.offsets[: rows + 1], self.columns[: self.offsets[rows]], self.num_columns)
+
 
 @dataclass(frozen=True)
 class Adjacency:

@@ -7,6 +7,7 @@ other devices plain torch over blocks of (entries x C x d) tensors.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,20 +18,30 @@ from torch.autograd.function import once_differentiable
 
 from engine.model import kernels
 from engine.model.adjacency import Adjacency, Csr, Int32Array, cumulative, to_torch
+from engine.model.exchange import Neighbours, Piece, add_to_rows
 from engine.util.arrays import IntArray
-from engine.util.devices import block_of, has_kernels
+from engine.util.devices import block_of, has_kernels, without_kernels
 from engine.util.threads import cut
 
 
 class MessageGraph:
-    """An adjacency's messages, ready for one device."""
+    """An adjacency's messages to the own entities, ready for one device.
 
-    def __init__(self, adjacency: Adjacency, device: torch.device | str = "cpu") -> None:
+    Args:
+        adjacency: of all entities that messages come from, the own ones first.
+        device: where they are passed.
+        neighbours: how their rows are read; all are there by default.
+    """
+
+    def __init__(self, adjacency: Adjacency, device: torch.device | str = "cpu", neighbours: Neighbours | None = None) -> None:
         self.adjacency = adjacency
         self.device = torch.device(device)
-        self.bounds = kernels.stretches(adjacency.messages.offsets)
-        self.everyone = np.arange(adjacency.num_entities, dtype=np.int64)
-        self.lengths = adjacency.messages.lengths()
+        self.neighbours = Neighbours.alone(adjacency.num_entities) if neighbours is None else neighbours
+        own = adjacency.messages.first(self.neighbours.own)
+        self.bounds = kernels.stretches(own.offsets)
+        self.sent = [of_senders(adjacency.messages, block) for block in self.neighbours.blocks]
+        self.everyone = np.arange(own.num_rows, dtype=np.int64)
+        self.lengths = own.lengths()
 
     def number_to(self, entities: IntArray) -> int:
         """How many messages the given entities receive: with it, :meth:`entries` need not ask the device."""
@@ -58,15 +69,27 @@ class MessageGraph:
 
     @cached_property
     def receivers(self) -> Tensor:
-        return to_torch(self.adjacency.messages.rows(), self.device)
+        return to_torch(np.repeat(self.everyone, self.lengths), self.device)
 
     @cached_property
     def senders(self) -> Tensor:
-        return to_torch(self.adjacency.messages.columns, self.device)
+        return to_torch(self.adjacency.messages.columns[: self.lengths.sum()], self.device)
 
     @cached_property
     def units(self) -> Tensor:
-        return to_torch(self.adjacency.units, self.device)
+        return to_torch(self.adjacency.units[: self.lengths.sum()], self.device)
+
+
+class OfSenders(NamedTuple):
+    """Rows of a Csr that are a block, as a kernel walks them: where each begins, and one stretch of them for each thread."""
+
+    offsets: IntArray
+    bounds: IntArray
+
+
+def of_senders(csr: Csr, block: Piece) -> OfSenders:
+    offsets = csr.offsets[block.start : block.stop + 1]
+    return OfSenders(offsets, kernels.stretches(offsets - offsets[0]))
 
 
 class MessageEntries(NamedTuple):
@@ -80,6 +103,13 @@ class MessageEntries(NamedTuple):
         """Some at a time, so that the temporaries fit the device."""
         for part in cut(len(self.receivers), block_of(bytes_per_entry, self.receivers.device)):
             yield MessageEntries(self.receivers[part], self.senders[part], self.units[part])
+
+    def of(self, block: Piece, whole: bool) -> MessageEntries:
+        """Those whose senders are in a block, by their number there; ``whole``: all of them are."""
+        if whole:
+            return self
+        here = (self.senders >= block.start) & (self.senders < block.stop)
+        return MessageEntries(self.receivers[here], self.senders[here] - block.start, self.units[here])
 
 
 def aggregate(
@@ -108,10 +138,7 @@ def aggregate(
     Returns:
         (n, C, d); zero for entities without messages.
     """
-    if has_kernels(x.device):
-        out: Tensor = _FusedAggregate.apply(x, vectors, scores, graph, reflect, rows)  # type: ignore[no-untyped-call]
-        return out
-    return aggregate_plain(graph, x, vectors, scores, reflect=reflect, rows=rows, messages=messages)
+    return _aggregated(graph, x, vectors, scores, Wanted(reflect, rows, messages))[0]
 
 
 def aggregate_plain(
@@ -125,51 +152,241 @@ def aggregate_plain(
     messages: int | None = None,
 ) -> Tensor:
     """:func:`aggregate` in plain torch, for any device, some entries at a time."""
-    number = len(x) if rows is None else len(rows)
-    out: Tensor = _PlainAggregate.apply(x, vectors, scores, graph.entries(rows, messages), number, reflect)  # type: ignore[no-untyped-call]
-    return out
+    with without_kernels():
+        return aggregate(graph, x, vectors, scores, reflect=reflect, rows=rows, messages=messages)
 
 
-class _PlainAggregate(torch.autograd.Function):
-    """The messages of a block of entries are made, added up and forgotten; the backward pass makes them again."""
+def next_layer(
+    graph: MessageGraph,
+    sums: Tensor,
+    vectors: Tensor,
+    scores: Tensor,
+    *,
+    reflect: bool = True,
+    rows: Tensor | None = None,
+    messages: int | None = None,
+    taken: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """A layer's output x = tanh(sums) and the round of messages that come of it: one operation, whose backward pass holds a single gradient of x.
+
+    Args:
+        graph, vectors, scores, reflect, rows, messages: as of :func:`aggregate`.
+        sums: (E, C, d) of the own entities; overwritten where no gradient is wanted.
+        taken: (m,) distinct rows of x that are wanted; all by default.
+
+    Returns:
+        (n, C, d) the sums of the next layer, (m, C, d) rows of x.
+    """
+    if torch.is_grad_enabled():
+        return _aggregated(graph, sums, vectors, scores, Wanted(reflect, rows, messages, of_sums=True, taken=taken))
+    x = sums.tanh_()
+    return aggregate(graph, x, vectors, scores, reflect=reflect, rows=rows, messages=messages), x if taken is None else x.index_select(0, taken)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a round of messages; see :func:`aggregate`.
+
+    Attributes:
+        of_sums: whether messages are of the input's tanh, which is then wanted as well: its rows ``taken``.
+    """
+
+    reflect: bool
+    rows: Tensor | None
+    messages: int | None
+    of_sums: bool = False
+    taken: Tensor | None = None
+
+
+def _aggregated(graph: MessageGraph, inputs: Tensor, vectors: Tensor, scores: Tensor, asked: Wanted) -> tuple[Tensor, Tensor]:
+    way = (ByKernels if has_kernels(inputs.device) else ByTorch)(graph, asked)
+    found: tuple[Tensor, Tensor] = _Aggregate.apply(inputs, vectors, scores, graph, asked, way)  # type: ignore[no-untyped-call]
+    return found
+
+
+@dataclass
+class Softmax:
+    """What the forward pass of a round of messages leaves for the backward pass.
+
+    Attributes:
+        vectors: (S, d) of the units.
+        shares: (S, C) their exponentiated scores.
+        totals: (n, C) sums of the shares of a receiver's messages.
+    """
+
+    vectors: Tensor
+    shares: Tensor
+    totals: Tensor
+
+
+@dataclass
+class Backward:
+    """Gradients of a round of messages.
+
+    Attributes:
+        grad: (n, C, d) of the receivers.
+        pull: (n, C) grad_i . out_i.
+        vectors, scores: of the units, where threads add to them a part for each thread; each block adds to them.
+    """
+
+    grad: Tensor
+    pull: Tensor
+    vectors: Tensor
+    scores: Tensor
+
+    def of_units(self) -> tuple[Tensor, Tensor]:
+        """(S, d) and (S, C) of the units."""
+        vectors, scores = (one if one.dim() == 2 else one.sum(0) for one in (self.vectors, self.scores))
+        return vectors, scores
+
+
+class _Aggregate(torch.autograd.Function):
+    """Block after block of senders: their messages are added up, and made again in the backward pass."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, vectors: Tensor, scores: Tensor, incoming: MessageEntries, number: int, reflect: bool) -> Tensor:
-        x, vectors = x.detach(), vectors.detach()
-        shares = exponentials(scores.detach())
-        totals = shares.new_zeros((number, shares.shape[1])).index_add_(0, incoming.receivers, shares[incoming.units])
-        out = x.new_zeros((number, *x.shape[1:]))
-        for receivers, senders, units in incoming.blocks(_message_bytes(x)):
-            sent = x[senders]  # (entries, C, d)
-            if reflect:
-                relation = vectors[units].unsqueeze(1)  # (entries, 1, d)
-                sent = sent.addcmul((relation * sent).sum(-1, keepdim=True), relation, value=-2)
-            weights = (shares[units] / totals[receivers]).to(x.dtype)
-            out.index_add_(0, receivers, sent.mul_(weights.unsqueeze(-1)))
-        ctx.incoming, ctx.reflect = incoming, reflect
-        ctx.save_for_backward(x, vectors, shares, totals, out)
-        return out
+    def forward(
+        ctx: Any, inputs: Tensor, vectors: Tensor, scores: Tensor, graph: MessageGraph, asked: Wanted, way: ByKernels | ByTorch
+    ) -> tuple[Tensor, Tensor | None]:
+        x = torch.tanh(inputs) if asked.of_sums else inputs.detach()
+        shares = exponentials(scores.detach().contiguous())
+        number, kept = len(graph.everyone) if asked.rows is None else len(asked.rows), list[Tensor]()
+        softmax = Softmax(vectors.detach().contiguous(), shares, way.totals(shares, number))
+        out = way.empty(x, number)
+        for block, sent in graph.neighbours.rows(x):
+            way.add(block, sent, softmax, out)
+            if block.exchange is not None and not graph.neighbours.again:
+                kept.append(sent)
+            del sent
+        ctx.graph, ctx.asked, ctx.way = graph, asked, way
+        ctx.save_for_backward(x, softmax.vectors, shares, softmax.totals, out, *kept)
+        if not asked.of_sums:
+            return out, None
+        return out, x if asked.taken is None else x.index_select(0, asked.taken)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, vectors, shares, totals, out = ctx.saved_tensors
-        pull = (grad * out).sum(-1)  # (n, C)
-        dx, dvectors, dscores = torch.zeros_like(x), torch.zeros_like(vectors), shares.new_zeros(shares.shape, dtype=x.dtype)
-        for receivers, senders, units in ctx.incoming.blocks(2 * _message_bytes(x)):
-            weights = (shares[units] / totals[receivers]).to(x.dtype).unsqueeze(-1)  # (entries, C, 1)
-            above, sent = grad[receivers], x[senders]  # (entries, C, d)
-            both = (above * sent).sum(-1, keepdim=True)
+    def backward(ctx: Any, grad: Tensor, grad_taken: Tensor | None) -> tuple[Tensor | None, ...]:
+        x, vectors, shares, totals, out, *kept = ctx.saved_tensors
+        asked, way, grad = ctx.asked, ctx.way, grad.contiguous()
+        softmax = Softmax(vectors, shares, totals)
+        sums = way.gradients(grad, torch.einsum("ecd,ecd->ec", grad, out), softmax)
+        dx = x.new_empty(0)
+        for number, (block, sent) in enumerate(ctx.graph.neighbours.rows(x, kept)):
+            back = way.back(number, block, sent, softmax, sums)
+            if block.exchange is None:
+                dx = back
+            else:
+                block.exchange.give_back(back, dx)
+            del sent, back
+        if asked.of_sums:
+            assert grad_taken is not None, "a function's outputs that are not used have a gradient of zeros"
+            dx = dx.add_(grad_taken) if asked.taken is None else add_to_rows(dx, asked.taken, grad_taken)
+            torch.ops.aten.tanh_backward.grad_input(dx, x, grad_input=dx)
+        return dx, *sums.of_units(), None, None, None
+
+
+class ByKernels:
+    """A round of messages by the CPU kernels."""
+
+    def __init__(self, graph: MessageGraph, asked: Wanted) -> None:
+        self.graph, self.asked, self.messages = graph, asked, graph.adjacency.messages
+        self.chosen = graph.everyone if asked.rows is None else asked.rows.numpy()
+        self.bounds = graph.bounds if asked.rows is None else kernels.stretches(cumulative(graph.lengths[self.chosen]))
+
+    def totals(self, shares: Tensor, number: int) -> Tensor:
+        """To be filled by the first block."""
+        return torch.empty((number, shares.shape[1]), dtype=torch.float64)
+
+    def empty(self, x: Tensor, number: int) -> Tensor:
+        """Likewise."""
+        return torch.empty((number, *x.shape[1:]), dtype=x.dtype)
+
+    def add(self, block: Piece, sent: Tensor, softmax: Softmax, out: Tensor) -> None:
+        kernels.aggregate_forward(
+            self.bounds,
+            self.chosen,
+            self.messages.offsets,
+            self.messages.columns,
+            self.graph.adjacency.units,
+            block.start,
+            sent.numpy(),
+            softmax.vectors.numpy(),
+            softmax.shares.numpy(),
+            self.asked.reflect,
+            out.numpy(),
+            softmax.totals.numpy(),
+        )
+
+    def gradients(self, grad: Tensor, pull: Tensor, softmax: Softmax) -> Backward:
+        self.place = live_places(grad, self.chosen, self.graph.adjacency.num_entities)
+        threads = len(self.graph.bounds) - 1
+        units = (torch.zeros((threads, *one.shape), dtype=grad.dtype) for one in (softmax.vectors, softmax.shares))
+        return Backward(grad, pull, *units)
+
+    def back(self, number: int, block: Piece, sent: Tensor, softmax: Softmax, sums: Backward) -> Tensor:
+        dsent = torch.empty(sent.shape, dtype=sent.dtype)
+        kernels.aggregate_backward(
+            self.graph.sent[number].bounds,
+            self.place,
+            self.graph.sent[number].offsets,
+            self.messages.columns,
+            self.graph.adjacency.units,
+            self.graph.adjacency.inverse,
+            sent.numpy(),
+            softmax.vectors.numpy(),
+            softmax.shares.numpy(),
+            softmax.totals.numpy(),
+            sums.grad.numpy(),
+            sums.pull.numpy(),
+            self.asked.reflect,
+            dsent.numpy(),
+            sums.vectors.numpy(),
+            sums.scores.numpy(),
+        )
+        return dsent
+
+
+class ByTorch:
+    """The same in plain torch: the messages of a block of entries are made, added up and forgotten."""
+
+    def __init__(self, graph: MessageGraph, asked: Wanted) -> None:
+        self.asked, self.incoming = asked, graph.entries(asked.rows, asked.messages)
+        self.whole = len(graph.neighbours.blocks) == 1
+
+    def totals(self, shares: Tensor, number: int) -> Tensor:
+        return shares.new_zeros((number, shares.shape[1])).index_add_(0, self.incoming.receivers, shares[self.incoming.units])
+
+    def empty(self, x: Tensor, number: int) -> Tensor:
+        return x.new_zeros((number, *x.shape[1:]))
+
+    def add(self, block: Piece, sent: Tensor, softmax: Softmax, out: Tensor) -> None:
+        for receivers, senders, units in self.incoming.of(block, self.whole).blocks(_message_bytes(sent)):
+            message = sent[senders]  # (entries, C, d)
+            if self.asked.reflect:
+                relation = softmax.vectors[units].unsqueeze(1)  # (entries, 1, d)
+                message = message.addcmul((relation * message).sum(-1, keepdim=True), relation, value=-2)
+            weights = (softmax.shares[units] / softmax.totals[receivers]).to(sent.dtype)
+            out.index_add_(0, receivers, message.mul_(weights.unsqueeze(-1)))
+
+    def gradients(self, grad: Tensor, pull: Tensor, softmax: Softmax) -> Backward:
+        return Backward(grad, pull, *(torch.zeros_like(one, dtype=grad.dtype) for one in (softmax.vectors, softmax.shares)))
+
+    def back(self, number: int, block: Piece, sent: Tensor, softmax: Softmax, sums: Backward) -> Tensor:
+        dsent = torch.zeros_like(sent)
+        for receivers, senders, units in self.incoming.of(block, self.whole).blocks(2 * _message_bytes(sent)):
+            weights = (softmax.shares[units] / softmax.totals[receivers]).to(sent.dtype).unsqueeze(-1)  # (entries, C, 1)
+            above, message = sums.grad[receivers], sent[senders]  # (entries, C, d)
+            both = (above * message).sum(-1, keepdim=True)
             back = weights * above
-            if ctx.reflect:
-                relation = vectors[units].unsqueeze(1)
-                from_grad, from_x = (relation * above).sum(-1, keepdim=True), (relation * sent).sum(-1, keepdim=True)
+            if self.asked.reflect:
+                relation = softmax.vectors[units].unsqueeze(1)
+                from_grad, from_x = (relation * above).sum(-1, keepdim=True), (relation * message).sum(-1, keepdim=True)
                 both = both - 2 * from_grad * from_x
                 back.addcmul_(from_grad * weights, relation, value=-2)
-                dvectors.index_add_(0, units, (weights * (from_x * above + from_grad * sent)).sum(1), alpha=-2)
-            dx.index_add_(0, senders, back)
-            dscores.index_add_(0, units, (weights * (both - pull[receivers].unsqueeze(-1))).squeeze(-1))
-        return dx, dvectors, dscores, None, None, None
+                sums.vectors.index_add_(0, units, (weights * (from_x * above + from_grad * message)).sum(1), alpha=-2)
+            dsent.index_add_(0, senders, back)
+            sums.scores.index_add_(0, units, (weights * (both - sums.pull[receivers].unsqueeze(-1))).squeeze(-1))
+        return dsent
 
 
 def _message_bytes(x: Tensor) -> int:
@@ -189,65 +406,6 @@ def exponentials(scores: Tensor) -> Tensor:
     return (wide - wide.amax(0)).clamp_min_(-690.0).exp_()
 
 
-class _FusedAggregate(torch.autograd.Function):
-    """The CPU kernels as a differentiable operation."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, vectors: Tensor, scores: Tensor, graph: MessageGraph, reflect: bool, rows: Tensor | None) -> Tensor:
-        x, vectors, scores = x.detach(), vectors.detach().contiguous(), scores.detach().contiguous()
-        messages = graph.adjacency.messages
-        chosen = graph.everyone if rows is None else rows.numpy()
-        out = torch.empty((len(chosen), *x.shape[1:]), dtype=x.dtype)
-        shares, totals = exponentials(scores), torch.empty(out.shape[:2], dtype=torch.float64)
-        kernels.aggregate_forward(
-            graph.bounds if rows is None else kernels.stretches(cumulative(graph.lengths[chosen])),
-            chosen,
-            messages.offsets,
-            messages.columns,
-            graph.adjacency.units,
-            x.numpy(),
-            vectors.numpy(),
-            shares.numpy(),
-            reflect,
-            out.numpy(),
-            totals.numpy(),
-        )
-        ctx.graph, ctx.reflect, ctx.chosen = graph, reflect, chosen
-        ctx.save_for_backward(x, vectors, shares, totals, out)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, vectors, shares, totals, out = ctx.saved_tensors
-        grad = grad.contiguous()
-        pull = torch.einsum("ecd,ecd->ec", grad, out)
-        threads = len(ctx.graph.bounds) - 1
-        dx = torch.empty(x.shape, dtype=x.dtype)
-        dvectors = torch.zeros((threads, *vectors.shape), dtype=x.dtype)
-        dscores = torch.zeros((threads, *shares.shape), dtype=x.dtype)
-        messages = ctx.graph.adjacency.messages
-        kernels.aggregate_backward(
-            ctx.graph.bounds,
-            live_places(grad, ctx.chosen, len(x)),
-            messages.offsets,
-            messages.columns,
-            ctx.graph.adjacency.units,
-            ctx.graph.adjacency.inverse,
-            x.numpy(),
-            vectors.numpy(),
-            shares.numpy(),
-            totals.numpy(),
-            grad.numpy(),
-            pull.numpy(),
-            ctx.reflect,
-            dx.numpy(),
-            dvectors.numpy(),
-            dscores.numpy(),
-        )
-        return dx, dvectors.sum(0), dscores.sum(0), None, None, None
-
-
 def live_places(grad: Tensor, rows: IntArray, num_entities: int) -> Int32Array:
     """(E,) row of an entity's gradient among the (n, C, d) of ``rows``; -1 where there is none, or nothing but zeros."""
     places = np.full(num_entities, -1, dtype=np.int32)
@@ -256,38 +414,25 @@ def live_places(grad: Tensor, rows: IntArray, num_entities: int) -> Int32Array:
     return places
 
 
-def take_rows(x: Tensor, rows: Tensor) -> Tensor:
-    """(E, ...) -> (n, ...) the given distinct rows; its gradient is written in one go, where that of indexing is added row by row."""
-    out: Tensor = _TakeRows.apply(x, rows)  # type: ignore[no-untyped-call]
-    return out
-
-
-class _TakeRows(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, rows: Tensor) -> Tensor:
-        ctx.size = x.shape
-        ctx.save_for_backward(rows)
-        return x.detach().index_select(0, rows)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (rows,) = ctx.saved_tensors
-        return grad.new_zeros(ctx.size).index_copy_(0, rows, grad), None
-
-
 class RowMean:
     """The mean of a feature matrix's rows over each row of a Csr, as a differentiable operation on one device.
 
-    ``symmetric``: the Csr equals its own transpose, so that the backward pass can walk it as it is.
+    Args:
+        csr: rows of column indices.
+        device: where means are taken.
+        neighbours: the Csr has a row for each of these and equals its own transpose, so that the backward pass can walk it as it is; means are of
+            the own rows. None: it is any Csr.
     """
 
-    def __init__(self, csr: Csr, device: torch.device | str = "cpu", *, symmetric: bool = False) -> None:
-        self.csr = csr
-        self.symmetric = symmetric
+    def __init__(self, csr: Csr, device: torch.device | str = "cpu", neighbours: Neighbours | None = None) -> None:
+        self.symmetric = neighbours is not None
+        self.neighbours = Neighbours.alone(csr.num_columns) if neighbours is None else neighbours
+        self.sent = [of_senders(csr, block) for block in self.neighbours.blocks] if self.symmetric else []
+        self.columns_of_all = csr.columns
+        self.csr = csr.first(self.neighbours.own) if self.symmetric else csr
         self.device = torch.device(device)
-        self.bounds = kernels.stretches(csr.offsets)
-        self.weights = 1.0 / np.maximum(csr.lengths(), 1)
+        self.bounds = kernels.stretches(self.csr.offsets)
+        self.weights = 1.0 / np.maximum(self.csr.lengths(), 1)
 
     @cached_property
     def rows(self) -> Tensor:
@@ -297,36 +442,45 @@ class RowMean:
     def columns(self) -> Tensor:
         return to_torch(self.csr.columns, self.device)
 
-    def __call__(self, features: Tensor) -> Tensor:
-        """(columns, d) -> (rows, d); empty rows give zero."""
-        if has_kernels(features.device):
-            out: Tensor = _FusedMean.apply(features, self)  # type: ignore[no-untyped-call]
-            return out
-        return self.plain(features)
-
     @cached_property
     def weights_there(self) -> Tensor:
         """(rows, 1) float64, on the device."""
         return torch.from_numpy(self.weights).to(self.device).unsqueeze(-1)
 
-    def plain(self, features: Tensor) -> Tensor:
-        """The same in plain torch, for any device."""
-        out: Tensor = _PlainMean.apply(features, self)  # type: ignore[no-untyped-call]
+    def __call__(self, features: Tensor) -> Tensor:
+        """(columns, d) -> (rows, d); empty rows give zero. Of neighbours, the own rows alone are given."""
+        operation = _FusedMean if has_kernels(features.device) else _PlainMean
+        out: Tensor = operation.apply(features, self)  # type: ignore[no-untyped-call]
         return out
 
-    def add(self, source: Tensor, out: Tensor, *, back: bool = False) -> Tensor:
-        """Add to each row of ``out`` the columns' rows of ``source``, or (``back``) to each column those of its rows; some entries at a time."""
-        for part in cut(len(self.columns), block_of(2 * source.element_size() * source.shape[1], source.device)):
-            to, of = (self.columns[part], self.rows[part]) if back else (self.rows[part], self.columns[part])
-            out.index_add_(0, to, source.index_select(0, of))
-        return out
+    def plain(self, features: Tensor) -> Tensor:
+        """The same in plain torch, for any device."""
+        with without_kernels():
+            return self(features)
+
+    def entries(self, block: Piece) -> tuple[Tensor, Tensor]:
+        """Rows and columns of the entries in a block of columns."""
+        if len(self.neighbours.blocks) == 1:
+            return self.rows, self.columns
+        here = (self.columns >= block.start) & (self.columns < block.stop)
+        return self.rows[here], self.columns[here] - block.start
+
+    def given_back(self, gradients: Iterator[tuple[Piece, Tensor]]) -> Tensor:
+        """The gradient of the own rows, with what others have of it."""
+        _, own = next(gradients)
+        for block, one in gradients:
+            assert block.exchange is not None
+            block.exchange.give_back(one, own)
+        return own
 
 
 class _PlainMean(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, mean: RowMean) -> Tensor:
         ctx.mean = mean
-        total = mean.add(features.detach(), features.new_zeros((mean.csr.num_rows, features.shape[1])))
+        total = features.new_zeros((mean.csr.num_rows, features.shape[1]))
+        for block, sent in mean.neighbours.rows(features.detach()):
+            add_rows(total, sent, *mean.entries(block))
         return total.mul_(mean.weights_there.to(total.dtype))
 
     @staticmethod
@@ -334,16 +488,31 @@ class _PlainMean(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         mean = ctx.mean
         weighed = grad * mean.weights_there.to(grad.dtype)
-        return mean.add(weighed, grad.new_zeros((mean.csr.num_columns, grad.shape[1])), back=True), None
+
+        def gradients() -> Iterator[tuple[Piece, Tensor]]:
+            for block in mean.neighbours.blocks:
+                rows, columns = mean.entries(block)
+                yield block, add_rows(grad.new_zeros((block.stop - block.start, grad.shape[1])), weighed, columns, rows)
+
+        return mean.given_back(gradients()), None
+
+
+def add_rows(out: Tensor, source: Tensor, to: Tensor, of: Tensor) -> Tensor:
+    """Add rows of ``source`` to rows of ``out``, some entries at a time."""
+    for part in cut(len(to), block_of(2 * source.element_size() * source.shape[1], source.device)):
+        out.index_add_(0, to[part], source.index_select(0, of[part]))
+    return out
 
 
 class _FusedMean(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, mean: RowMean) -> Tensor:
-        features = features.detach().contiguous()
-        out = features.new_empty((mean.csr.num_rows, features.shape[1]))
+        features, csr = features.detach().contiguous(), mean.csr
+        out = features.new_empty((csr.num_rows, features.shape[1]))
         weights = mean.weights.astype(features.numpy().dtype)
-        kernels.mean_rows(mean.bounds, mean.csr.offsets, mean.csr.columns, features.numpy(), weights, True, out.numpy())
+        for block, sent in mean.neighbours.rows(features):
+            kernels.mean_rows(mean.bounds, csr.offsets, csr.columns, block.start, sent.numpy(), weights, True, out.numpy())
+            del sent
         ctx.mean, ctx.weights = mean, weights
         return out
 
@@ -352,10 +521,15 @@ class _FusedMean(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         mean, grad = ctx.mean, grad.contiguous()
         csr = mean.csr
+
+        def gradients() -> Iterator[tuple[Piece, Tensor]]:
+            for block, (offsets, bounds) in zip(mean.neighbours.blocks, mean.sent, strict=True):
+                out = grad.new_empty((block.stop - block.start, grad.shape[1]))
+                kernels.mean_rows(bounds, offsets, mean.columns_of_all, 0, grad.numpy(), ctx.weights, False, out.numpy())
+                yield block, out
+
         if mean.symmetric:
-            out = torch.empty_like(grad)
-            kernels.mean_rows(mean.bounds, csr.offsets, csr.columns, grad.numpy(), ctx.weights, False, out.numpy())
-            return out, None
+            return mean.given_back(gradients()), None
         parts = torch.zeros((len(mean.bounds) - 1, csr.num_columns, grad.shape[1]), dtype=grad.dtype)
         kernels.scatter_rows(mean.bounds, csr.offsets, csr.columns, grad.numpy(), ctx.weights, parts.numpy())
         return parts.sum(0), None

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -21,10 +20,11 @@ from torch import Tensor, nn
 
 from engine.config import EncoderConfig
 from engine.model.adjacency import Adjacency
-from engine.model.attention import MessageGraph, RowMean, aggregate, take_rows
+from engine.model.attention import MessageGraph, RowMean, next_layer
 from engine.model.dropout import NOTHING, Dropped, dropout
+from engine.model.exchange import Neighbours
 from engine.model.proxies import match_proxies, unit_rows
-from engine.model.shard import Shard, with_fetched
+from engine.model.shard import Shard
 from engine.util.threads import cut
 
 CHANNELS = ("entity", "relation")
@@ -52,9 +52,10 @@ class DualAMN(nn.Module):
         self.adjacency = adjacency
         self.shard = shard
         self.channels = CHANNELS if config.channels == "both" else (config.channels,)
-        self.graph = MessageGraph(adjacency, device)
-        self.mean_neighbours = RowMean(adjacency.neighbours, device, symmetric=True)
-        self.mean_relations = RowMean(adjacency.relations, device)
+        neighbours = Neighbours.alone(adjacency.num_entities) if shard is None else shard.neighbours
+        self.graph = MessageGraph(adjacency, device, neighbours)
+        self.mean_neighbours = RowMean(adjacency.neighbours, device, neighbours)
+        self.mean_relations = RowMean(adjacency.relations.first(neighbours.own), device)
         self.mean_members = RowMean(adjacency.members, device)
         self._initialise(seed)
         self.to(device)
@@ -100,7 +101,7 @@ class DualAMN(nn.Module):
             messages: how many messages the rows receive, where that is known: a graphics card need not be asked then.
         """
         dropped = Dropped(0.0 if dropout_seed is None else self.config.dropout, dropout_seed or 0, self._stacked(rows))
-        return self._matched(self._side_by_side(self.layer_outputs(rows, messages)), dropped, rounded=rounded)
+        return self._matched(self._side_by_side(list(self.layer_outputs(rows, messages))), dropped, rounded=rounded)
 
     def _stacked(self, rows: Tensor | None) -> Tensor | None:
         """Stacked indices of rows: what an entity's dropout is drawn by."""
@@ -116,20 +117,26 @@ class DualAMN(nn.Module):
 
     @torch.no_grad()
     def embed(self) -> Tensor:
-        """(E, C D) final embeddings without dropout; beside them, only the layers' outputs are held whole."""
-        everything = self.entity_features.new_empty((self.num_entities, self.config.output_width))
-        for rows, hidden in self.multi_hop_blocks():
-            everything[rows] = self._matched(hidden)
+        """(E, C D) final embeddings without dropout, in the place of the multi-hop embeddings; beside them, only two layers are held whole."""
+        dim, place = self.config.dim, 0
+        hidden = self.entity_features.new_empty((self.num_entities, self.config.num_channels, self.config.width))
+        for output in self.layer_outputs():
+            hidden[:, :, place : place + dim] = output
+            place += dim * self.config.multi_hop
+            del output  # before the next layer comes
+        everything = hidden.flatten(1)
+        for rows in cut(self.num_entities, HELD_ROWS):
+            everything[rows] = self._matched(hidden[rows])
         return everything
 
     def multi_hop(self, rows: Tensor | None = None) -> Tensor:
         """(n, C, D) multi-hop embeddings of the given entities, before proxies and gate (paper eq. 4)."""
-        return self._side_by_side(self.layer_outputs(rows))
+        return self._side_by_side(list(self.layer_outputs(rows)))
 
     @torch.no_grad()
     def multi_hop_blocks(self) -> Iterator[tuple[slice, Tensor]]:
         """The multi-hop embeddings of all entities, some rows at a time."""
-        layers = self.layer_outputs()
+        layers = list(self.layer_outputs())
         for rows in cut(self.num_entities, HELD_ROWS):
             yield rows, self._side_by_side([layer[rows] for layer in layers])
 
@@ -137,42 +144,25 @@ class DualAMN(nn.Module):
         """L + 1 of (n, C, d) -> (n, C, D)."""
         return torch.stack(list(layers), dim=2).flatten(2) if self.config.multi_hop else layers[-1]
 
-    def layer_outputs(self, rows: Tensor | None = None, messages: int | None = None) -> list[Tensor]:
+    def layer_outputs(self, rows: Tensor | None = None, messages: int | None = None) -> Iterator[Tensor]:
         """L + 1 tensors (n, C, d): layer 0 and each round of messages, after tanh, of the given entities.
 
         Of the last layer nothing else is computed; those before it are needed whole, for what the neighbours send.
         """
-        vectors = self.unit_vectors()
-        outputs = [torch.tanh(self.inputs())]
-        everyone, to_everyone = (None, None) if self.shard is None else (self.shard.own_rows, self._own_messages)
+        vectors, sums = self.unit_vectors(), self.inputs()
         for layer in range(self.config.layers):
-            whole = rows is None or layer < self.config.layers - 1
-            wanted, number = (everyone, to_everyone) if whole else (rows, messages)
-            x, scores = self._with_halo(outputs[-1]), self.scores(vectors, layer)
-            sums = aggregate(self.graph, x, vectors, scores, reflect=self.config.relational_projection, rows=wanted, messages=number)
-            outputs.append(torch.tanh(sums))
-        if rows is None:
-            return outputs
-        earlier = outputs[: max(self.config.layers, 1)]
-        return [*(take_rows(output, rows) for output in earlier), *outputs[len(earlier) :]]
-
-    @cached_property
-    def _own_messages(self) -> int:
-        """How many messages the own entities of one of several processes receive."""
-        return self.graph.number_to(np.arange(self.num_entities))
+            scores, reflect = self.scores(vectors, layer), self.config.relational_projection
+            wanted, number = (rows, messages) if layer == self.config.layers - 1 else (None, None)
+            sums, output = next_layer(self.graph, sums, vectors, scores, reflect=reflect, rows=wanted, messages=number, taken=rows)
+            yield output
+            del output
+        last = sums if self.config.layers or rows is None else sums.index_select(0, rows)
+        yield last.tanh() if torch.is_grad_enabled() else last.tanh_()
 
     def inputs(self) -> Tensor:
         """(E, C, d) what layer 0 is the tanh of."""
-        features = {
-            "entity": lambda: self.mean_neighbours(self._with_halo(self.entity_features)),
-            "relation": lambda: self.mean_relations(self.relation_features),
-        }
-        means = [features[channel]() for channel in self.channels]
-        return torch.stack(means if self.shard is None else [one[: self.num_entities] for one in means], dim=1)
-
-    def _with_halo(self, rows: Tensor) -> Tensor:
-        """(E, ...) -> (E + m, ...) with those of the m entities of other processes that messages come from."""
-        return rows if self.shard is None else with_fetched(rows, self.shard.exchange)
+        features = {"entity": lambda: self.mean_neighbours(self.entity_features), "relation": lambda: self.mean_relations(self.relation_features)}
+        return torch.stack([features[channel]() for channel in self.channels], dim=1)
 
     def unit_vectors(self) -> Tensor:
         """(S, d) the relations that reflect and score, at length 1."""

@@ -4,7 +4,8 @@ Each kernel is a loop over rows, cut into one stretch of about equally many entr
 several threads add to (the relations' gradient) is kept apart per thread and summed in a fixed order. A result therefore depends on the number
 of threads, never on their timing.
 
-x is (E, C, d): C input channels that share the graph and the unit vectors (S, d), each with its own scores (S, C).
+x is (E, C, d): C input channels that share the graph and the unit vectors (S, d), each with its own scores (S, C). Where other processes have some of
+the E rows, a kernel is called for a block of them at a time: x then holds the rows from ``low`` on. The first block, from 0 on, begins the sums.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from engine.util.prefetch import AHEAD, prefetch_row
-from engine.util.threads import kernel
+from engine.util.threads import first_from, kernel
 
 Array = npt.NDArray[Any]
 
@@ -31,24 +32,26 @@ def stretches(offsets: npt.NDArray[np.int64], parts: int | None = None) -> npt.N
 
 
 @kernel
-def aggregate_forward(part, bounds, rows, offsets, senders, units, x, vectors, shares, reflect, out, totals):  # type: ignore[no-untyped-def]
+def aggregate_forward(part, bounds, rows, offsets, senders, units, low, x, vectors, shares, reflect, out, totals):  # type: ignore[no-untyped-def]
     """out_i = sum over the entries of rows_i of a (x_j - 2 (r . x_j) r), a = the entry's share of their sum, which is totals_i.
 
     shares (S, C) are the units' scores, exponentiated (:func:`engine.model.attention.exponentials`).
     """
-    channels, width, last = x.shape[1], x.shape[2], len(senders) - 1
+    channels, width, last, high = x.shape[1], x.shape[2], len(senders) - 1, low + len(x)
     for i in range(bounds[part], bounds[part + 1]):
         start, stop = offsets[rows[i]], offsets[rows[i] + 1]
-        for c in range(channels):
-            for k in range(width):
-                out[i, c, k] = 0
-            total = 0.0
-            for t in range(start, stop):
-                total += shares[units[t], c]
-            totals[i, c] = total
+        if low == 0:
+            for c in range(channels):
+                for k in range(width):
+                    out[i, c, k] = 0
+                total = 0.0
+                for t in range(start, stop):
+                    total += shares[units[t], c]
+                totals[i, c] = total
+        start, stop = first_from(senders, start, stop, low), first_from(senders, start, stop, high)
         for t in range(start, stop):
-            j, u, soon = senders[t], units[t], min(t + AHEAD, last)
-            prefetch_row(x, senders[soon])
+            j, u, soon = senders[t] - low, units[t], min(t + AHEAD, last)
+            prefetch_row(x, min(max(senders[soon] - low, 0), len(x) - 1))
             prefetch_row(vectors, units[soon])
             for c in range(channels):
                 weight = x.dtype.type(shares[u, c] / totals[i, c])
@@ -68,10 +71,10 @@ def aggregate_forward(part, bounds, rows, offsets, senders, units, x, vectors, s
 def aggregate_backward(  # type: ignore[no-untyped-def]
     part, bounds, place, offsets, receivers, units, inverse, x, vectors, shares, totals, grad, pull, reflect, dx, dvectors, dscores
 ):
-    """The same entries seen from the sender j: its receivers, and the unit of each message.
+    """The same entries seen from the sender j, of which ``offsets`` and x have a block: its receivers, and the unit of each message.
 
     place (E,) is the row of ``grad`` that is of a receiver, or -1 where no gradient comes from it; grad is (n, C, d), pull (n, C) = grad_i . out_i;
-    dvectors (threads, S, d) and dscores (threads, S, C) start at zero.
+    dvectors (threads, S, d) and dscores (threads, S, C) start at zero; each block adds to them.
     """
     channels, width, last = x.shape[1], x.shape[2], len(receivers) - 1
     own_dvectors = dvectors[part]
@@ -114,15 +117,16 @@ def aggregate_backward(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mean_rows(part, bounds, offsets, columns, features, weights, weigh_row, out):  # type: ignore[no-untyped-def]
+def mean_rows(part, bounds, offsets, columns, low, features, weights, weigh_row, out):  # type: ignore[no-untyped-def]
     """out_i = sum over i's columns of features_c, each weighed with the row's weight (a mean) or with the column's (its transpose)."""
-    width, last = features.shape[1], len(columns) - 1
+    width, last, high = features.shape[1], len(columns) - 1, low + len(features)
     for i in range(bounds[part], bounds[part + 1]):
-        for k in range(width):
-            out[i, k] = 0
-        for t in range(offsets[i], offsets[i + 1]):
-            c = columns[t]
-            prefetch_row(features, columns[min(t + AHEAD, last)])
+        if low == 0:
+            for k in range(width):
+                out[i, k] = 0
+        for t in range(first_from(columns, offsets[i], offsets[i + 1], low), first_from(columns, offsets[i], offsets[i + 1], high)):
+            c = columns[t] - low
+            prefetch_row(features, min(max(columns[min(t + AHEAD, last)] - low, 0), len(features) - 1))
             weight = weights[i] if weigh_row else weights[c]
             for k in range(width):
                 out[i, k] += weight * features[c, k]

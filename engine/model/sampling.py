@@ -15,7 +15,8 @@ from torch import Tensor
 
 from engine.config import LossConfig
 from engine.model.adjacency import to_torch
-from engine.model.shard import Exchange, Shard
+from engine.model.exchange import Exchange
+from engine.model.shard import Shard
 from engine.util.arrays import IntArray, places
 from engine.util.devices import upload
 

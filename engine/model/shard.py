@@ -1,8 +1,8 @@
 """The part of a stacked graph that one of several processes holds (docs/scaling.md).
 
 A process owns entities: their features, gradient and optimiser state, and all messages to them. Entities of other processes that these messages come
-from are its *halo*. Halo rows are fetched before every operation that reads neighbours, and their gradient goes back to the owners in the backward
-pass (as in SAR, Mostafa, MLSys 2022).
+from are its *halo*. Every operation that reads neighbours fetches their rows, and their gradient goes back to the owners in the backward pass
+(:mod:`engine.model.exchange`).
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from engine.config import EncoderConfig
 from engine.model.adjacency import to_torch
+from engine.model.exchange import Exchange, Neighbours, fetches_in_pieces, reached_by
 from engine.model.losses.kernels import LEVELS
 from engine.model.partition import Owners, Triples
 from engine.util.arrays import IntArray, distinct, places
@@ -26,53 +25,6 @@ from engine.util.distributed import Ranks, ring_bytes
 
 SUMS_BYTES = 8 * (3 + 2 * LEVELS + 1)
 """Of a row of the loss: moments, masses and counts of the levels, mass of what is kept; the highest value comes on top."""
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """Rows that processes fetch from each other.
-
-    Attributes:
-        ranks: the processes.
-        sent: (s,) positions of the own rows that others fetch, those for process 0 first.
-        sends: how many of them go to each process.
-        receives: how many rows come from each process.
-    """
-
-    ranks: Ranks
-    sent: Tensor
-    sends: Sequence[int]
-    receives: Sequence[int]
-
-    def fetch(self, rows: Tensor) -> Tensor:
-        """The others' rows, those of process 0 first."""
-        return self.ranks.swap(rows.index_select(0, self.sent), self.sends, self.receives)
-
-    def give_back(self, received: Tensor, rows: Tensor) -> None:
-        """Add to ``rows`` what the others hold for them: the transpose of :meth:`fetch`, in a fixed order."""
-        rows.index_add_(0, self.sent, self.ranks.swap(received.contiguous(), self.receives, self.sends))
-
-
-def with_fetched(rows: Tensor, exchange: Exchange | None) -> Tensor:
-    """The (n, ...) own rows, followed by the others'; differentiable. All processes call it together."""
-    if exchange is None:
-        return rows
-    out: Tensor = _Fetch.apply(rows, exchange)  # type: ignore[no-untyped-call]
-    return out
-
-
-class _Fetch(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, exchange: Exchange) -> Tensor:
-        ctx.exchange, ctx.own = exchange, len(rows)
-        return torch.cat([rows.detach(), exchange.fetch(rows.detach())])
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        own = grad[: ctx.own].clone()
-        ctx.exchange.give_back(grad[ctx.own :], own)
-        return own, None
 
 
 @dataclass(frozen=True)
@@ -85,6 +37,7 @@ class Shard:
         own: (n,) stacked indices of the entities that this process owns, ascending. Their local index is the position here.
         halo: (m,) those that are fetched, by owner, then ascending. Their local indices follow.
         exchange: how halo rows are fetched.
+        neighbours: how operations on neighbours go through them.
         device: of the tensors.
     """
 
@@ -93,6 +46,7 @@ class Shard:
     own: IntArray
     halo: IntArray
     exchange: Exchange
+    neighbours: Neighbours
     device: torch.device
 
     @property
@@ -104,11 +58,6 @@ class Shard:
     def own_index(self) -> Tensor:
         """(n,) as a tensor."""
         return to_torch(self.own, self.device)
-
-    @cached_property
-    def own_rows(self) -> Tensor:
-        """(n,) local indices of the own entities."""
-        return torch.arange(len(self.own), device=self.device)
 
     @cached_property
     def by_owner(self) -> IntArray:
@@ -152,7 +101,7 @@ def make_shard(triples: Triples, owners: Owners, ranks: Ranks, device: torch.dev
         np.bincount(sent[:, 0], minlength=ranks.size).tolist(),
         np.bincount(owners[halo], minlength=ranks.size).tolist(),
     )
-    return Shard(ranks, owners, own, halo, exchange, device), local
+    return Shard(ranks, owners, own, halo, exchange, reached_by(exchange, len(own), len(owners)), device), local
 
 
 def cut_off(triples: Triples, owners: Owners, part: int) -> tuple[Triples, IntArray, IntArray]:
@@ -194,7 +143,12 @@ def shard_sizes(triples: Triples, owners: Owners, part: int) -> ShardSizes:
     return ShardSizes(int((owners == part).sum()), len(halo), len(sent), len(held))
 
 
-def step_bytes(sent: int, halo: int, processes: int, encoder: EncoderConfig, pairs: int, shared: int) -> float:
+def in_pieces(parts: Sequence[ShardSizes]) -> bool:
+    """Whether processes with these parts fetch their halo partner by partner."""
+    return fetches_in_pieces(max(part.halo for part in parts), sum(part.own for part in parts), len(parts))
+
+
+def step_bytes(sent: int, halo: int, processes: int, encoder: EncoderConfig, pairs: int, shared: int, *, again: bool = False) -> float:
     """Bytes that a process sends in a step, with the CPU's sparse loss.
 
     Rows of neighbours go out before the mean of features and before each layer, and the gradient of the halo goes back; the pairs' embeddings go to
@@ -207,10 +161,11 @@ def step_bytes(sent: int, halo: int, processes: int, encoder: EncoderConfig, pai
         encoder: settings.
         pairs: of a step, each entity in one of them.
         shared: number of parameters that all processes share.
+        again: whether the layers' rows of neighbours are fetched again for the backward pass.
     """
     number = 4  # bytes of a float32
-    neighbours = encoder.dim * (int(encoder.channels != "relation") + encoder.num_channels * encoder.layers)
-    rows = (sent + halo) * neighbours * number
+    layers = encoder.num_channels * encoder.layers
+    rows = ((sent + halo) * (int(encoder.channels != "relation") + layers) + again * sent * layers) * encoder.dim * number
     members = 2 * (2 * pairs / processes * (processes - 1)) * encoder.output_width * number
     sums = 2 * pairs * (SUMS_BYTES + number)
     return rows + members + ring_bytes(sums + shared * number, processes)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.util.arrays import Float32Array, IntArray
-from engine.util.threads import compiled, spread, summing
+from engine.util.threads import compiled, first_from, spread, summing
 
 SparseRows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]
 """CSR arrays: where each row starts, columns (ascending within a row), values."""
@@ -180,18 +180,6 @@ def fill_pair_dots(
         for column in range(source.shape[1]):
             total += np.float64(source[i, column]) * np.float64(target[j, column])
         out[pair] = total
-
-
-@compiled
-def first_from(indices: npt.NDArray[np.integer], start: int, stop: int, least: int) -> int:
-    """The first position in start..stop whose index, ascending there, is at least ``least``; ``stop`` where there is none."""
-    while start < stop:
-        middle = (start + stop) // 2
-        if indices[middle] < least:
-            start = middle + 1
-        else:
-            stop = middle
-    return start
 
 
 @compiled

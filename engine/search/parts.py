@@ -13,7 +13,7 @@ from scipy import sparse
 from torch import Tensor
 
 from engine.errors import DivergenceError
-from engine.search.rows import normalise_rows
+from engine.search.rows import is_finite, normalise_rows
 from engine.search.similarity import BestNames, LiteralSimilarity, SparseSimilarity, StructuralSimilarity
 from engine.util.arrays import IntArray
 from engine.util.distributed import Ranks
@@ -62,7 +62,7 @@ def make_part(ranks: Ranks, own: IntArray, embeddings: Tensor, num_source: int, 
     Raises:
         DivergenceError: in all processes, where an embedding of one is not finite.
     """
-    if ranks.most(int(not bool(torch.isfinite(embeddings).all()))):
+    if ranks.most(int(not is_finite(embeddings))):
         raise DivergenceError(
             "the embeddings contain a value that is not finite; train again with a smaller training.learning_rate or another random seed."
         )

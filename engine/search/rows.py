@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
 from torch import Tensor
 
 from engine.errors import DivergenceError
+
+BLOCK_VALUES: Final = 2**22
+"""Of a matrix, looked at together."""
 
 
 def normalise_rows(embeddings: Tensor, *, in_place: bool = False) -> Tensor:
@@ -17,7 +22,7 @@ def normalise_rows(embeddings: Tensor, *, in_place: bool = False) -> Tensor:
         DivergenceError: a value is not finite; the message names the first such row.
     """
     check_matrix(embeddings, "embeddings")
-    norms = torch.linalg.vector_norm(embeddings, dim=1, keepdim=True, dtype=torch.float64)
+    norms = torch.cat([torch.linalg.vector_norm(block, dim=1, keepdim=True, dtype=torch.float64) for block in row_blocks_of(embeddings)])
     check_finite(norms, "embeddings")
     # Half of the factor at a time: the whole of it need not fit float32 where the row does.
     root = torch.where(norms > torch.finfo(torch.float32).tiny, norms.rsqrt(), 0.0).to(embeddings.dtype)
@@ -35,8 +40,20 @@ def check_finite(matrix: Tensor, name: str) -> None:
 
     A finite sum proves finite values at the speed of reading them once; only a suspicious sum is looked into.
     """
-    if not bool(torch.isfinite(matrix.sum(dtype=torch.float64))) and not bool(torch.isfinite(matrix).all()):
+    if not is_finite(matrix):
         raise not_finite(matrix, name)
+
+
+def is_finite(matrix: Tensor) -> bool:
+    """Whether no value is NaN or infinite; see :func:`check_finite`."""
+    blocks = row_blocks_of(matrix)
+    sums = torch.stack([block.sum(dtype=torch.float64) for block in blocks])
+    return bool(torch.isfinite(sums).all()) or all(bool(torch.isfinite(block).all()) for block in blocks)
+
+
+def row_blocks_of(matrix: Tensor) -> tuple[Tensor, ...]:
+    """Some rows at a time: a sum in float64 first makes a copy of what it sums."""
+    return torch.split(matrix, max(BLOCK_VALUES // max(matrix[:1].numel(), 1), 1))
 
 
 def not_finite(matrix: Tensor, name: str) -> DivergenceError:

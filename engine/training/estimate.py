@@ -11,7 +11,7 @@ import math
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,10 +21,12 @@ import torch
 
 from engine.config import RunConfig
 from engine.data import AlignmentTask
+from engine.data.shards import StoredTask
 from engine.errors import ConfigError, TrainingError
+from engine.model.exchange import PIECE_ROWS, fetching
 from engine.model.losses.kernels import losses_of
 from engine.model.sampling import Sampling
-from engine.model.shard import step_bytes
+from engine.model.shard import ShardSizes, in_pieces, step_bytes
 from engine.runs import RunSummary
 from engine.search.tiles import HELD_BYTES
 from engine.training.baselines import BASELINES, Effort
@@ -56,10 +58,12 @@ NETWORK: Final = 1.25e8
 
 # Memory
 PROGRAM_MIB: Final = 620.0
-LAYER_MATRICES, SAMPLE_MATRICES, SCRAP_MIB = 7.0, 5.0, 200.0  # a step: layers' outputs (E x C d), samples (n x width), what the allocator keeps
+LAYER_MATRICES, SAMPLE_MATRICES, SCRAP_MIB = 2, 5.0, 200.0  # a step: of each layer (E x C d), samples (n x width), what the allocator keeps
+PIECES: Final = 4  # of rows of others that a process holds at a time where it fetches them partner by partner
 FINAL_MATRICES, TILES_MIB = 2.2, 256.0  # afterwards: (E x width), and blocks of scores
 MATRICES_NAMES = 5.0  # (E x width) of names beside a structure that is there
 BYTES_A_FACT, BYTES_AN_ENTITY = 300, 500
+BYTES_A_STORED_TRIPLE, BYTES_A_STORED_ENTITY = 60, 50  # of a shard folder: of a part's triples, and of all entities
 
 LOW, HIGH = 1 / 1.5, 1.7
 """Where the true time lies in most cases, as shares of the estimate."""
@@ -391,11 +395,45 @@ def kernels_compiled() -> bool:
 # Memory
 
 
-def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = False, processes: int = 1) -> float:
-    """MiB at the peak; of each process, where there are several."""
+@dataclass(frozen=True)
+class Share:
+    """What one of several processes has of a training.
+
+    Attributes:
+        processes: how many there are.
+        own, halo: entities that it owns, and rows of others that it fetches.
+        pieces: whether it fetches them partner by partner.
+        triples: with its entities, where it reads these alone; None: it reads all data.
+    """
+
+    processes: int
+    own: float
+    halo: float
+    pieces: bool = False
+    triples: float | None = None
+
+    @classmethod
+    def largest(cls, parts: Sequence[ShardSizes], *, stored: bool) -> Share:
+        """Of parts that are known; ``stored``: from a shard folder."""
+        own, halo, triples = (max(getattr(part, name) for part in parts) for name in ("own", "halo", "triples"))
+        return cls(len(parts), own, halo, in_pieces(parts), triples if stored else None)
+
+    @classmethod
+    def of(cls, task: AlignmentTask, processes: int) -> Share | None:
+        """As far as it is known before anything is divided; None with one process."""
+        if processes == 1:
+            return None
+        if isinstance(task, StoredTask) and task.shards.parts == processes:
+            return cls.largest(part_sizes(task, processes), stored=True)
+        own, triples = task.num_entities / processes, task.source.num_triples + task.target.num_triples
+        return cls(processes, own, FETCHED * own, triples=STORED_TRIPLES * triples / processes if isinstance(task, StoredTask) else None)
+
+
+def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = False, share: Share | None = None) -> float:
+    """MiB at the peak; of the process with a share, where there are several."""
     entities = sum(sizes.entities)
-    if processes > 1:
-        return _divided_memory(sizes, config, processes, entities / processes, LARGEST_PART * entities / processes)
+    if share is not None:
+        return _divided_memory(sizes, config, share)
     matrix = 4.0 * entities * embedding_width(sizes, config)
     pool = 4.0 * sizes.test**2
     after = FINAL_MATRICES * matrix + (pool if pool <= HELD_BYTES else 0.0) + TILES_MIB * MIB
@@ -406,17 +444,17 @@ def memory_needed(sizes: Sizes, config: RunConfig, *, structure_ready: bool = Fa
     return PROGRAM_MIB + (work + _data_bytes(sizes)) / MIB
 
 
-def _step_bytes(sizes: Sizes, config: RunConfig, held: float, share: float = 1.0) -> float:
-    """Of a step that passes the messages of a number of entities and compares pairs with a share of the candidates."""
+def _step_bytes(sizes: Sizes, config: RunConfig, own: float, share: float = 1.0) -> float:
+    """Of a step that passes the messages to a number of entities and compares pairs with a share of the candidates."""
     encoder = config.encoder
-    layers = LAYER_MATRICES * 4.0 * held * encoder.num_channels * encoder.dim
+    layers = LAYER_MATRICES * max(encoder.layers, 1) * 4.0 * own * encoder.num_channels * encoder.dim
     return layers + SAMPLE_MATRICES * 4.0 * share * sampled_entities(sizes, config) * encoder.output_width + SCRAP_MIB * MIB
 
 
-def _parameter_bytes(sizes: Sizes, config: RunConfig, held: float) -> float:
+def _parameter_bytes(sizes: Sizes, config: RunConfig, own: float) -> float:
     """Of the parameters, their gradient and the optimiser's state, with the features of a number of entities."""
     encoder = config.encoder
-    return 3 * 4.0 * ((held + 2 * sum(sizes.relations)) * encoder.dim + 2 * encoder.output_width**2)
+    return 3 * 4.0 * ((own + 2 * sum(sizes.relations)) * encoder.dim + 2 * encoder.output_width**2)
 
 
 def _data_bytes(sizes: Sizes) -> float:
@@ -425,8 +463,10 @@ def _data_bytes(sizes: Sizes) -> float:
 
 SEARCH_PASSES = 2
 """Over the scores, where several processes search; one process needs a single one."""
-LARGEST_PART = 1.35
-"""Own and fetched entities of the largest part of a sparse graph, in equal parts of all: before it is divided, no more is known."""
+FETCHED = 0.35
+"""Rows of others that a process fetches beside its own, on sparse graphs: before a graph is divided, no more is known."""
+STORED_TRIPLES = 1.5
+"""Triples with an entity of a part, in equal parts of all."""
 
 
 @dataclass(frozen=True)
@@ -436,6 +476,7 @@ class Division:
     Attributes:
         processes: how many.
         own, halo: entities of the largest part, and rows that it fetches from others.
+        fetched: how: all at once, or partner by partner.
         sent: bytes that a process sends in a step, at most.
         memory: MiB of a process at its peak, at most.
         seconds: of the whole run, transfers of ``NETWORK`` bytes a second included.
@@ -444,6 +485,7 @@ class Division:
     processes: int
     own: int
     halo: int
+    fetched: str
     sent: float
     memory: float
     seconds: float
@@ -463,47 +505,51 @@ def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, al
     """
     check_processes(task, processes)
     parts = part_sizes(task, processes)
-    own, halo = (max(getattr(part, name) for part in parts) for name in ("own", "halo"))
+    largest = Share.largest(parts, stored=isinstance(task, StoredTask))
     sizes, encoder = task_sizes(task), config.encoder
     shared = 2 * task.num_relations * encoder.dim + encoder.output_width * (encoder.width + encoder.proxies + 1)
     pairs = min(len(task.train_links), batch_size(config.training, len(task.train_links)))
-    sent = max(step_bytes(part.sent, part.halo, processes, encoder, pairs, shared) for part in parts)
+    sent = max(step_bytes(part.sent, part.halo, processes, encoder, pairs, shared, again=largest.pieces) for part in parts)
     share = max(part.triples for part in parts) / max(sum(sizes.triples), 1)
     work = count_work(sizes, config)
     steps = sum(epochs * steps for epochs, steps in zip(work.epochs, work.steps, strict=True))
     return Division(
         processes=processes,
-        own=own,
-        halo=halo,
+        own=int(largest.own),
+        halo=int(largest.halo),
+        fetched=fetching(largest.pieces),
         sent=sent,
-        memory=_divided_memory(sizes, config, processes, own, own + halo),
+        memory=_divided_memory(sizes, config, largest),
         seconds=alone.seconds - alone.training * (1 - share) - alone.after * (1 - SEARCH_PASSES / processes) + steps * sent / NETWORK,
     )
 
 
-def _divided_memory(sizes: Sizes, config: RunConfig, processes: int, own: float, held: float) -> float:
-    """MiB at the peak of one of several processes, which holds the features of a number of entities, those that it owns among them."""
-    searched = FINAL_MATRICES * 4.0 * own * config.encoder.output_width + TILES_MIB * MIB
-    work = max(_step_bytes(sizes, config, held, 1 / processes), searched) + _parameter_bytes(sizes, config, held)
-    return PROGRAM_MIB + (work + _data_bytes(sizes)) / MIB
+def _divided_memory(sizes: Sizes, config: RunConfig, share: Share) -> float:
+    """MiB at the peak of one of several processes."""
+    encoder = config.encoder
+    searched = FINAL_MATRICES * 4.0 * share.own * encoder.output_width + TILES_MIB * MIB
+    fetched = PIECES * min(PIECE_ROWS, share.halo) if share.pieces else (encoder.layers + 2) * share.halo
+    step = _step_bytes(sizes, config, share.own, 1 / share.processes) + 4.0 * fetched * encoder.num_channels * encoder.dim
+    data = _data_bytes(sizes) if share.triples is None else BYTES_A_STORED_TRIPLE * share.triples + BYTES_A_STORED_ENTITY * sum(sizes.entities)
+    return PROGRAM_MIB + (max(step, searched) + _parameter_bytes(sizes, config, share.own) + data) / MIB
 
 
-def check_memory(sizes: Sizes, config: RunConfig, available: float | None, processes: int = 1) -> str:
+def check_memory(sizes: Sizes, config: RunConfig, available: float | None, share: Share | None = None) -> str:
     """A warning where memory will be short; "" where it suffices, or is unknown.
 
     Args:
         sizes: of the data.
         config: all settings.
         available: MiB for this process.
-        processes: that the entities are divided among.
+        share: what this one of several processes has of it.
 
     Raises:
         TrainingError: it needs more than there is; says what would fit.
     """
-    needed = memory_needed(sizes, config, processes=processes)
+    needed = memory_needed(sizes, config, share=share)
     if available is None or needed * 1.3 < available or not config.training.check_memory:
         return ""
-    fits = 0 if config.is_baseline else largest_dim(sizes, config, available / 1.3, processes)
+    fits = 0 if config.is_baseline else largest_dim(sizes, config, available / 1.3, share)
     advice = f"encoder.dim={fits} would fit" if fits else "no encoder.dim is small enough, so use a larger machine or smaller graphs"
     if config.is_baseline:
         advice = "use a smaller baseline.dim or baseline.width"
@@ -513,11 +559,11 @@ def check_memory(sizes: Sizes, config: RunConfig, available: float | None, proce
     return f"This training needs {requirement}, which may not be enough; {advice}."
 
 
-def largest_dim(sizes: Sizes, config: RunConfig, available: float, processes: int = 1) -> int:
+def largest_dim(sizes: Sizes, config: RunConfig, available: float, share: Share | None = None) -> int:
     """The largest ``encoder.dim`` up to the one asked for, in steps of 10 (below 10 of 1), whose training fits; 0 if none does."""
     wanted: int = config.encoder.dim
     dims = [*range(wanted - wanted % 10, 9, -10), *range(min(wanted, 9), 0, -1)]
-    return next((dim for dim in dims if memory_needed(sizes, config.with_values({"encoder.dim": dim}), processes=processes) <= available), 0)
+    return next((dim for dim in dims if memory_needed(sizes, config.with_values({"encoder.dim": dim}), share=share) <= available), 0)
 
 
 # Correction by earlier runs

@@ -29,9 +29,10 @@ from engine.errors import ConfigError, DivergenceError, TrainingError
 from engine.evaluation.metrics import Selectable, evaluate_links
 from engine.model.adjacency import Adjacency, build_adjacency
 from engine.model.dual_amn import DualAMN
+from engine.model.exchange import with_fetched
 from engine.model.losses import build_loss
 from engine.model.sampling import Sample, Sampling
-from engine.model.shard import Shard, make_shard, step_bytes, with_fetched
+from engine.model.shard import Shard, make_shard, step_bytes
 from engine.search import UnscaledEmbeddings
 from engine.search.divided import asked_together
 from engine.search.parts import make_part
@@ -466,7 +467,8 @@ class Trainer:
         if self.shard is None:
             return 0.0
         shared = sum(one.numel() for name, one in self.model.named_parameters() if name != DIVIDED)
-        return step_bytes(len(self.shard.exchange.sent), len(self.shard.halo), self.ranks.size, self.config.encoder, pairs, shared)
+        sizes = len(self.shard.exchange.sent), len(self.shard.halo), self.ranks.size
+        return step_bytes(*sizes, self.config.encoder, pairs, shared, again=self.shard.neighbours.again)
 
     @property
     def rounded(self) -> bool:
@@ -527,6 +529,7 @@ class Trainer:
 
     def embed(self) -> Tensor:
         """(E, D) final embeddings of the stacked graph, without dropout; of several processes, each computes those of its own entities."""
+        self.optimiser.zero_grad()  # those of the last step would only take memory
         return self.model.embed()
 
     def _asked(self, ask: Callable[[Selectable], Value]) -> Value:

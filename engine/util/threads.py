@@ -38,6 +38,18 @@ def summing(function: Function) -> Function:
     return cast(Function, compile_cached(function, nogil=True, fastmath={"reassoc", "nsz", "arcp"}, error_model="numpy"))
 
 
+@compiled
+def first_from(indices: npt.NDArray[np.integer], start: int, stop: int, least: int) -> int:
+    """The first position in start..stop whose index, ascending there, is at least ``least``; ``stop`` where there is none."""
+    while start < stop:
+        middle = (start + stop) // 2
+        if indices[middle] < least:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
 def kernel(function: Callable[..., None]) -> Callable[..., None]:
     """A summing kernel whose rows are cut at bounds: called as ``f(bounds, ...)``, it runs ``function(part, bounds, ...)`` for each part."""
     one_part = summing(function)

@@ -14,6 +14,7 @@ from engine.config import RunConfig
 from engine.data import load_task
 from engine.jobs import JobQueue, plan
 from engine.jobs.trainer import work
+from engine.model import exchange
 from tests.jobs.conftest import SETTINGS
 
 SET = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
@@ -65,6 +66,13 @@ def test_an_estimate_of_several_processes_says_what_each_needs(
     assert 0 < divided["own"] <= load_task(data).num_entities
     assert divided["sent"] > 0
     assert divided["memory"] > 0
+    assert divided["fetched"] == "all at once"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exchange, "FEW_ROWS", 0)
+        patch.setattr(exchange, "MANY", 0.0)
+        pieces = message(capsys, *words, "--processes", "2")["divided"]
+    assert pieces["fetched"] == "partner by partner"
+    assert pieces["sent"] > divided["sent"], "rows are fetched twice"
     assert "2 processes on machines of their own: about" in said(capsys, *words, "--processes", "2")
 
 

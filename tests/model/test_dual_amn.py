@@ -14,6 +14,7 @@ from engine.config import EncoderConfig
 from engine.model import dual_amn
 from engine.model.adjacency import build_adjacency
 from engine.model.attention import RowMean, aggregate, aggregate_plain
+from engine.model.exchange import Neighbours
 from tests.effort import examples
 from tests.model import options as encoder_options
 from tests.reference.dual_amn import encode
@@ -108,7 +109,7 @@ def test_plain_and_fused_messages_agree(reflect: bool) -> None:
 def test_plain_and_fused_means_agree(kind: str) -> None:
     adjacency = build_adjacency(random_triples(np.random.default_rng(6), 30, 5, 90), 32, 5)
     csr = getattr(adjacency, kind)
-    mean = RowMean(csr, symmetric=kind == "neighbours")
+    mean = RowMean(csr, neighbours=Neighbours.alone(32) if kind == "neighbours" else None)
     features = torch.randn(csr.num_columns, 7, dtype=torch.float64, requires_grad=True)
     weights = torch.randn(32, 7, dtype=torch.float64)
     fused, plain = mean(features), mean.plain(features)

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from engine.model.exchange import with_fetched
 from engine.model.losses import NegativeCandidates, NormalizedHardSampleMining
 from engine.model.sampling import Sample, Sampling
-from engine.model.shard import Shard, make_shard, with_fetched
+from engine.model.shard import Shard, make_shard
 from engine.util.arrays import IntArray
 from engine.util.distributed import ALONE, Ranks
 from tests.effort import examples

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.errors import ConfigError, TrainingError
 from engine.search import ExactIndex, FaissIndex, StructuralSimilarity, TopK, get_index, normalise_rows
+from engine.search import rows as matrices
 from engine.search.exact import best_of_rows
 from engine.search.tiles import tiles
 from tests.effort import examples
@@ -150,6 +151,23 @@ def test_inverted_lists_never_return_fewer_than_k() -> None:
     found = FaissIndex(approximate_from=100).top_k(source, target, 390)
     assert found.indices.min() >= 0
     assert all(len(set(row)) == 390 for row in found.indices.tolist())
+
+
+@pytest.mark.parametrize("values", [1, 7, 10**6])
+def test_rows_looked_at_some_at_a_time_are_the_same(values: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = torch.randn(23, 5, generator=torch.Generator().manual_seed(0))
+    expected, finite = normalise_rows(rows), torch.full((23, 5), 3e38)  # whose sum is not finite in float32
+    monkeypatch.setattr(matrices, "BLOCK_VALUES", values)
+    assert torch.equal(normalise_rows(rows), expected)
+    assert torch.equal(normalise_rows(rows.clone(), in_place=True), expected)
+    assert matrices.is_finite(finite)
+    assert matrices.is_finite(rows[:0])
+    for value in ("nan", "inf", "-inf"):
+        damaged = rows.clone()
+        damaged[17, 2], damaged[18, 2] = float(value), -float(value)
+        assert not matrices.is_finite(damaged)
+        with pytest.raises(TrainingError, match=r"not finite \(first in row 17\)"):
+            normalise_rows(damaged)
 
 
 def test_normalised_rows_have_unit_length_and_zero_rows_stay() -> None:

@@ -23,6 +23,7 @@ from engine.training import estimate
 from engine.training.device import usable_cores
 from engine.training.estimate import (
     Machine,
+    Share,
     Sizes,
     check_memory,
     count_work,
@@ -171,9 +172,10 @@ def test_memory_grows_with_entities_and_width_and_what_would_fit_is_said() -> No
     assert memory_needed(large, SEMI) > 5 * needed
     assert memory_needed(large, with_options(SEMI, encoder__dim=200)) > 1.8 * memory_needed(large, SEMI)
     assert memory_needed(large, with_options(SEMI, loss__candidate_share=1.0)) > 1.2 * memory_needed(large, SEMI)
-    shares = [memory_needed(large, SEMI, processes=number) for number in (1, 2, 4, 16)]
-    assert shares == sorted(shares, reverse=True)
-    assert check_memory(large, SEMI, 1.4 * shares[2], 4) == "", "in four processes it fits"
+    shares = [None, *(Share(number, 1_000_000 / number, 350_000 / number) for number in (2, 4, 16))]
+    memory = [memory_needed(large, SEMI, share=share) for share in shares]
+    assert memory == sorted(memory, reverse=True)
+    assert check_memory(large, SEMI, 1.4 * memory[2], shares[2]) == "", "in four processes it fits"
     assert check_memory(SIZES, SEMI, 64_000.0) == ""
     assert check_memory(SIZES, SEMI, None) == ""
     assert "may not be enough; encoder.dim=" in check_memory(SIZES, SEMI, 1.1 * needed)

@@ -22,6 +22,7 @@ from engine.data.shards import ShardFolder, open_shards
 from engine.errors import ConfigError, DataError, EngineError, ExportError, TrainingError
 from engine.model.partition import partition_entities, shown_pairs
 from engine.pipeline import make_run_id
+from engine.training.estimate import Share, Sizes, memory_needed, task_sizes
 from engine.training.ownership import part_sizes
 from engine.training.sharding import make_shards
 from engine.training.trainer import Trainer
@@ -98,11 +99,14 @@ def test_the_command_says_what_it_does(small_europe: Path, tmp_path: Path, capsy
     printed = capsys.readouterr()
     assert "into 2 parts" in printed.err
     assert "part 2/2: " in printed.err
+    assert " from others, all at once; " in printed.out
     assert f"next: torchrun --standalone --nproc-per-node 2 -m engine train {out}" in printed.out
     assert main(["shard", str(small_europe), "--parts", "3", "--out", str(out)]) == 2
     assert "already exists; choose another folder with --out, or overwrite it with --force." in capsys.readouterr().err
     assert main(["shard", str(small_europe), "--parts", "3", "--out", str(out), "--force", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["parts"]) == 3
+    made = json.loads(capsys.readouterr().out)
+    assert len(made["parts"]) == 3
+    assert made["fetched"] == "all at once"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shards"], "nothing is left beside it"
     assert main(["shard", str(small_europe), "--parts", "2", "--out", str(tmp_path / "other"), "--set", "encoder.dim=4"]) == 2
     assert "--set encoder.dim has no effect here: shard reads the data and trains nothing" in capsys.readouterr().err
@@ -294,6 +298,27 @@ def test_what_each_process_would_hold_is_known_without_reading(small_europe: Pat
     assert part_sizes(stored, 4) == part_sizes(load_task(small_europe), 4)
     assert "triples" not in vars(stored.source)
     assert part_sizes(stored, 2) == part_sizes(load_task(small_europe), 2)
+
+
+def test_a_process_of_a_shard_folder_needs_memory_for_its_part_alone(small_europe: Path, sharded: Path) -> None:
+    whole, stored = load_task(small_europe), load_task(sharded)
+    sizes = dataclasses.replace(task_sizes(whole), triples=(5_000_000, 5_000_000), attributes=(0, 0))
+    mine = Share.of(stored, 4)
+    assert mine is not None
+    assert mine.own == max(part["own"] for part in stored.shards.manifest["parts"])
+    assert "triples" not in vars(stored.source), "the manifest says it"
+    other = Share.of(stored, 2)
+    assert other is not None
+    assert mine.triples < other.triples < whole.source.num_triples + whole.target.num_triples  # type: ignore[operator]
+    assert memory_needed(sizes, SMALL, share=mine) < memory_needed(sizes, SMALL, share=Share.of(whole, 4)) - 1000, "which reads everything"
+    assert Share.of(stored, 1) is None
+
+
+def test_many_rows_of_others_take_no_more_memory_than_a_few() -> None:
+    sizes = Sizes((10**6, 10**6), (5 * 10**6, 5 * 10**6), (100, 100), (0, 0), 10**5, 0, 0)
+    held, pieces = (memory_needed(sizes, RunConfig(), share=Share(16, 125_000, 10**6, way)) for way in (False, True))
+    more = memory_needed(sizes, RunConfig(), share=Share(16, 125_000, 10**7, True))
+    assert pieces == more < held - 1000
 
 
 def test_all_end_where_one_cannot_read_its_part(copied: Path) -> None:

@@ -142,10 +142,10 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def command_of(program: str, folder: Path, data: Path, wanted: RunConfig) -> Sequence[str]:
-    """Two processes that run a program in place of the command."""
+def command_of(program: str, folder: Path, data: Path, wanted: RunConfig, processes: int = 2) -> Sequence[str]:
+    """Processes that run a program in place of the command."""
     (folder / "program.py").write_text(program)
-    words = list(command(2, data, folder / "models", wanted))
+    words = list(command(processes, data, folder / "models", wanted))
     at = words.index("-m", words.index("--nproc-per-node"))
     words[at : at + 2] = [str(folder / "program.py")]
     return words
@@ -166,6 +166,32 @@ def test_a_process_that_dies_while_searching_costs_no_training(data: Path, tmp_p
     run = train_run(data, wanted, RunStore(tmp_path / "models"), on_event=events.append).run
     assert not [event for event in events if hasattr(event, "epoch")], "all epochs were done"
     assert run.manifest["training"]["epochs"] == 4
+
+
+AMONG_PIECES = """
+import os, signal, sys
+from engine.model import exchange
+exchange.FEW_ROWS, exchange.MANY, exchange.PIECE_ROWS = -1, -1.0, 16
+calls, work = [], exchange.Exchange.{name}
+def die(self, *arguments):
+    calls.append(self)
+    if self.ranks.rank == 1 and len(calls) == 100:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(self, *arguments)
+exchange.Exchange.{name} = die
+from engine.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fetch", "give_back"])
+def test_a_process_that_dies_while_rows_are_fetched_in_pieces_ends_the_training(name: str, data: Path, tmp_path: Path) -> None:
+    words = command_of(AMONG_PIECES.format(name=name), tmp_path, data, config("basic", epochs=30), processes=3)
+    done = subprocess.run(words, capture_output=True, text=True, env=with_this_source(environment()), timeout=240, check=False)
+    assert done.returncode != 0
+    assert "error: another process of this training has ended" in done.stderr
+    assert "epoch  30/" not in done.stderr
 
 
 IMPATIENT = """
