@@ -40,6 +40,7 @@ Shown = Literal["misses", "hits", "all"]
 ReviewKind = Literal["uncertain", "conflicts", "hierarchy", "sure", "second", "again", "sample", "decided"]
 CompareTab = Literal["summary", "changed", "degree", "relation", "settings"]
 DegreeTab = Literal["chart", "entities"]
+DataSetTab = Literal["overview", "degrees", "samples", "detail"]
 RelationsTab = Literal["importance", "counterparts", "examples"]
 RelationsView = Literal["list", "chart", "all", "correspondences", "attributes"]
 ProxiesTab = Literal["pair", "agreement", "divergence", "usage", "nearest", "cosine"]
@@ -91,6 +92,8 @@ PAIR_TABLE: Final = "pair_table"
 EVIDENCE_TABLE: Final = "evidence_table"
 EXPLAIN_BUTTON: Final = "explain_button"
 FIGURE: Final = "figure"
+SEEN: Final = "seen"
+TABLE: Final = "table"
 PAIR_FIGURE: Final = "pair_figure"
 ENTITY_TABLE: Final = "entity_table"
 TABS: Final = "tabs"
@@ -399,11 +402,16 @@ class ChangesAddress(Address):
 
 @dataclass(frozen=True)
 class DataSetAddress(Address):
-    """The graph that is looked at closely, and in it a relation."""
+    """The graph that is looked at closely, and in it a relation.
+
+    Attributes:
+        tab: None: one graph in detail where the address has a choice there, else the overview.
+    """
 
     side: Side = "source"
     relation: str | None = None
     search: str | None = None
+    tab: DataSetTab | None = None
 
 
 @dataclass(frozen=True)

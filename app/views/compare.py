@@ -162,8 +162,7 @@ def _metrics(pair: Pair) -> None:
     roles = {runs[0].card.run: " (main run)", pair.baseline.card.run: " (baseline)"}
     cells = {f"{label}{roles.get(run.card.run, '')}": _metric_cells(run, pair) for run, label in zip(runs, labels, strict=True)}
     table = pd.DataFrame({"measure": ROWS, **{name: [column[row] for row in ROWS] for name, column in cells.items()}})
-    widths = {name: st.column_config.TextColumn(width=text_width([name, *(found[row] for row in ROWS[1:])])) for name, found in cells.items()}
-    components.table(table, name="runs", columns={"measure": st.column_config.TextColumn(width=170, help=LEAD), **widths})
+    components.table(table, name="runs", columns={"measure": st.column_config.TextColumn(help=LEAD)}, light=True)
     for run, name in zip(runs, labels, strict=True):
         if words := describe_reviews(run.run.manifest):
             st.caption(f":material/rule: **{text.plain(name)}** was trained with reviews: {words}")
@@ -472,7 +471,7 @@ def _settings_and_cost(pair: Pair) -> None:
     costs = {label: _costs(run) for run, label in zip(runs, labels, strict=True)}
     rows = [name for name in next(iter(costs.values())) if any(column[name] for column in costs.values())]
     data = pd.DataFrame({"cost": rows, **{label: [column[name] for name in rows] for label, column in costs.items()}})
-    components.table(data, name="costs", above=lambda: st.markdown(measured))
+    components.table(data, name="costs", above=lambda: st.markdown(measured), light=True)
 
 
 def _training_time(training: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -18,7 +17,8 @@ from engine.explore.comparison import Comparison, Difference, compare
 from engine.runs import RunStore
 from engine.runs.entities import short_id
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, figures, links, words
+from tests.app.conftest import tables as all_tables
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
 
 TABS = get_args(CompareTab)
@@ -48,8 +48,8 @@ def compared(models: Path, main: str, other: str, decoder: str = "csls", side: s
 def tables(app: AppTest) -> dict[str, pd.DataFrame]:
     """The page's tables by their first column; the first of each."""
     found: dict[str, pd.DataFrame] = {}
-    for element in app.dataframe:
-        found.setdefault(str(element.value.columns[0]), element.value)
+    for table in all_tables(app):
+        found.setdefault(str(table.columns[0]), table)
     return found
 
 
@@ -103,7 +103,7 @@ def test_flips_metrics_and_lists_are_the_engines(runs: list[str], models: Path, 
 
 def test_only_the_open_tab_is_there(runs: list[str], open_page: OpenPage) -> None:
     """And an address without a tab opens the one that it asks something of."""
-    first = {tab: [str(one.value.columns[0]) for one in open_page("compare", run=runs[:2], tab=tab).dataframe] for tab in TABS}
+    first = {tab: list(tables(open_page("compare", run=runs[:2], tab=tab))) for tab in TABS}
     assert first == {
         "summary": ["measure"],
         "changed": ["entity"],
@@ -123,17 +123,17 @@ def test_only_the_open_tab_is_there(runs: list[str], open_page: OpenPage) -> Non
 def test_figures_are_one_bar_chart_of_gains_and_losses_and_the_chart_of_the_page_degree(runs: list[str], models: Path, open_page: OpenPage) -> None:
     app = open_page("compare", run=runs[:2], tab="degree")
     assert_no_crash(app)
-    flips, rates = (json.loads(chart.proto.spec) for chart in app.get("plotly_chart"))
+    flips, rates = figures(app)
     assert [trace["name"] for trace in flips["data"]] == ["gained", "lost"]
     found = compared(models, runs[0], runs[1])
     table = found.by_degree(RunView(RunStore(models).find(runs[0])).graphs["target"].degrees).query("queries > 0")
     assert [one.lstrip("+") or "0" for one in flips["data"][0]["text"]] == [str(count) for count in table["gained"]]
     assert flips["layout"]["yaxis"]["title"]["text"] == "share of the test entities"
-    of_degree = json.loads(open_page("degree", run=runs[:2]).get("plotly_chart")[0].proto.spec)
+    of_degree = figures(open_page("degree", run=runs[:2]))[0]
     assert rates == of_degree
     assert [trace["name"] for trace in rates["data"][:2]] == ["semi", "basic"], "variants and not run ids"
     assert len({trace["line"]["dash"] for trace in rates["data"][:2]}) == 2, "can be distinguished in grey"
-    relation = open_page("compare", run=runs[:2], tab="relation").get("plotly_chart")
+    relation = figures(open_page("compare", run=runs[:2], tab="relation"))
     assert len(relation) == 1
 
 

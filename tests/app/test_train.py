@@ -24,7 +24,7 @@ from engine.reviews import Choice, ReviewStore
 from engine.training.semi import Round
 from engine.training.trainer import Progress
 from engine.util.paths import data_folder, reviews_file, trainer_lock
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, assert_no_crash, figures, links, words
 from tests.data.writers import small_sample, write_openea
 from tests.run_fixture import sample_run, write_run
 
@@ -140,7 +140,7 @@ def test_live_progress_curve_and_rounds(models: Path, open_page: OpenPage, train
     reported = words(app)
     assert [element.proto.text for element in app.get("progress")] == ["Epoch 2 of 80 · about 1 min 5 s left"]
     assert "Loss 101.000 → **102.000** in 2 epochs; Hits@1 on the validation links 0.500 → **0.600**" in reported
-    assert len(app.get("plotly_chart")) == 1
+    assert len(figures(app)) == 1
     assert app.dataframe[0].value["right"].tolist() == [0.9]
     press(app, "Stop training")
     assert JobQueue(models).find(job).state == "stopping"
