@@ -75,6 +75,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   table.tBodies[0].replaceChildren(...rows);
   frame.style.maxHeight = data.height ? `${data.height}px` : "";
   frame.tabIndex = data.height ? 0 : -1;
+  frame.dataset.drawn = "yes";
 }
 """
 

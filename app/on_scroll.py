@@ -1,4 +1,4 @@
-"""Parts of a page that are drawn once they are scrolled to, so that nobody waits for what is below the window."""
+"""Parts of a page that are drawn once they are scrolled to, so that a first view does not wait for what is below the window."""
 
 from __future__ import annotations
 
