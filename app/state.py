@@ -361,10 +361,10 @@ class DegreeAddress(Address):
 
 @dataclass(frozen=True)
 class CompareAddress(Address):
-    """The baseline that the main run is compared with, the decoder of both, and which changed predictions to list.
+    """The reference run that the main run is compared with, the decoder of both, and which changed predictions to list.
 
     Attributes:
-        against: the baseline, one of the other runs; None for the first of them.
+        against: the reference run, one of the other runs; None for the first of them.
         differences: only the settings that differ.
         tab: None: the changed predictions where the address has a choice among them, else the summary.
     """

@@ -86,8 +86,8 @@ def test_flips_metrics_and_lists_are_the_engines(runs: list[str], models: Path, 
     shown = measures(app)
     assert lead.interval is not None
     low, high = (text.signed(end) for end in lead.interval)
-    assert list(shown.columns) == ["semi (main run)", "basic (baseline)"]
-    assert shown.loc["Δ Hits@1 vs baseline"].tolist() == [f"{text.signed(lead.value)} ({low} to {high})", "—"]
+    assert list(shown.columns) == ["semi (main run)", "basic (reference)"]
+    assert shown.loc["Δ Hits@1 vs reference"].tolist() == [f"{text.signed(lead.value)} ({low} to {high})", "—"]
     stored = RunStore(models).find(runs[1]).json("decoders")[decoder]["target_to_source"]
     if decoder != "csls":  # the fixture's metrics are made up
         assert shown.loc["Hits@10"].iloc[1] == f"{stored['hits@10']:.3f}"
@@ -98,7 +98,9 @@ def test_flips_metrics_and_lists_are_the_engines(runs: list[str], models: Path, 
     lost = {short_id(uri) for uri in uris.loc[found.queries[found.lost]]}
     assert (set(tables(app)["entity"]["id"]) if lost else set()) == lost
     assert "Correct in basic, incorrect in semi" in message(app)
-    assert f"changes?run={runs[0]}&run={runs[1]}&old={runs[1]}".replace("/", "%2F") in links(app), "all matches, with reasons, against the baseline"
+    assert f"changes?run={runs[0]}&run={runs[1]}&old={runs[1]}".replace("/", "%2F") in links(app), (
+        "all matches, with reasons, against the reference run"
+    )
 
 
 def test_only_the_open_tab_is_there(runs: list[str], open_page: OpenPage) -> None:
@@ -156,14 +158,14 @@ def test_the_test_is_put_into_words_that_fit(runs: list[str], models: Path, open
     assert compared(models, runs[0], again).mcnemar().p_value is None
 
 
-def test_any_other_run_can_be_the_baseline(runs: list[str], models: Path, open_page: OpenPage) -> None:
+def test_any_other_run_can_be_the_reference_run(runs: list[str], models: Path, open_page: OpenPage) -> None:
     app = open_page("compare", run=runs, against=runs[2])
     assert_no_crash(app)
     assert metrics(app)["Lost"] == str(compared(models, runs[0], runs[2]).mcnemar().lost)
     assert "semi against literal" in message(app)
     shown, leads = measures(app), compared(models, runs[1], runs[2]).difference("mrr")
-    assert list(shown.columns) == ["semi (main run)", "basic", "literal (baseline)"]
-    assert shown.loc["Δ MRR vs baseline"].iloc[1].partition(" ")[0] == text.signed(leads.value), "of every run, not of the main one alone"
+    assert list(shown.columns) == ["semi (main run)", "basic", "literal (reference)"]
+    assert shown.loc["Δ MRR vs reference"].iloc[1].partition(" ")[0] == text.signed(leads.value), "of every run, not of the main one alone"
     assert shown.loc["run"].tolist() == ["semi-s0", "basic-s0", "literal-s0"]
     app.button[0].click().run()
     assert_no_crash(app)

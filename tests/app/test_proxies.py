@@ -84,7 +84,7 @@ def test_three_numbers_first_and_only_the_open_tab(whole: str, whole_run: Memory
         assert {trace["type"] for chart in charts(app) for trace in chart["data"]} == ({kind} if kind else set())
         assert {metric.label: metric.value for metric in app.metric} == {
             "Nearest-proxy agreement": f"{agreement.same:.0%}",
-            "Random baseline": f"{agreement.chance:.1%}",
+            "Random pairs": f"{agreement.chance:.1%}",
             "Median divergence ratio": f"{np.median(view.drawn_divergence('entity')) / divergences.median():.1f}×",
         }
         assert bool(entity_links(app)) == (tab == "nearest")
