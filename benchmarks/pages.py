@@ -27,7 +27,6 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSize, WebSocket, sync_playwright
 
-from benchmarks.crowd.tab import Tab
 from benchmarks.machine import resident_mib
 from benchmarks.served_app import BROWSER_OPTIONS, PROJECT, QUIET, addresses, served
 from benchmarks.tables import markdown, print_report
@@ -133,6 +132,8 @@ def study(parsed: argparse.Namespace) -> str:
 
 def server_shares(base: str, address: str, repeats: int) -> list[float]:
     """Seconds that the server takes for a page, connection included, with no browser beside it; after a first view that warms it."""
+    from benchmarks.crowd.tab import Tab  # whose package looks at pages as this module does
+
     page, _, query = address.lstrip("/").partition("?")
 
     async def once() -> float:

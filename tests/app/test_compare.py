@@ -98,9 +98,7 @@ def test_flips_metrics_and_lists_are_the_engines(runs: list[str], models: Path, 
     lost = {short_id(uri) for uri in uris.loc[found.queries[found.lost]]}
     assert (set(tables(app)["entity"]["id"]) if lost else set()) == lost
     assert "Correct in basic, incorrect in semi" in message(app)
-    assert f"changes?run={runs[0]}&run={runs[1]}&old={runs[1]}".replace("/", "%2F") in links(app), (
-        "all matches, with reasons, against the reference run"
-    )
+    assert f"changes?run={runs[0]}&run={runs[1]}&old={runs[1]}".replace("/", "%2F") in links(app), "all matches, against the reference run"
 
 
 def test_only_the_open_tab_is_there(runs: list[str], open_page: OpenPage) -> None:
