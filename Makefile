@@ -43,7 +43,7 @@ install: $(STAMP) ## install the engine and the app into .venv
 app: $(STAMP) ## open the app on http://localhost:8501 (PORT=...; HOST=0.0.0.0 for other machines); without runs, train on the sample data first (PREPARE=no: do not)
 	@[ "$(PREPARE)" = no ] || $(PY) -m engine prepare "$(SAMPLE)" --models "$(MODELS)" || { \
 		echo "The next make app goes on from here; make app PREPARE=no opens the app as it is." >&2; exit 1; }
-	@DUAL_AMN_MODELS="$(MODELS)" STREAMLIT_SERVER_ALLOWED_HOSTS="$(ALLOWED)" exec $(PY) -m streamlit run app/server.py --server.address "$(HOST)" --server.port "$(PORT)"
+	@DUAL_AMN_MODELS="$(MODELS)" STREAMLIT_SERVER_ALLOWED_HOSTS="$(ALLOWED)" exec $(PY) -m streamlit run app/main.py --server.address "$(HOST)" --server.port "$(PORT)"
 
 # Compiled modules are kept, also where the environment says otherwise: each process of the tests, and each that they start, would compile them again.
 test: $(DEV_STAMP) ## run the tests in JOBS processes (ARGS="tests/search" or ARGS="-k name" for some of them, ARGS="-m slow" for those that take minutes)

@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from app import drawing, light_table, pages, reviewing, state, text
+from app import light_table, pages, reviewing, state, text
 from app.column_widths import shown_format, with_room
 from app.copyable import copyable
 from app.glossary import explain
@@ -35,7 +35,16 @@ BadgeColour = Literal["green", "red", "gray", "yellow", "blue", "orange"]
 
 T = TypeVar("T")
 
-TITLE_HEIGHT = 16  # pixels, of what a title adds to a figure
+TITLE_HEIGHT = 16  # pixels: the title is beside the buttons, its source below them
+LAYOUT: Mapping[str, Any] = {
+    "margin": {"l": 8, "r": 8, "t": 36 + TITLE_HEIGHT, "b": 8},
+    # below the figure, which leaves room for it: above it are the buttons, which on a phone would lie on its entries
+    "legend": {"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "xanchor": "left", "x": 0},
+    "hoverlabel": {"namelength": -1},
+    "dragmode": False,  # a finger that scrolls the page over a figure must not zoom it
+    "bargap": 0.25,
+}
+MODE_BAR: Mapping[str, Any] = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "pan2d", "zoom2d"]}
 ROWS_IN_WORDS = 40  # of a figure's data, for screen readers
 OTHER_LINKS = 3  # of an entity, that the header of a pair names
 LINK_WORDS: Mapping[Relation, str] = {
@@ -413,26 +422,38 @@ def figure(
         data: what the figure shows, as a table, for the download.
         height: in pixels.
         key: needed with ``on_select``; from :func:`app.state.widget_key`, so that a choice belongs to what is shown.
-        on_select: as of :func:`app.drawing.draw`.
+        on_select: as in ``st.plotly_chart``: only points can be chosen.
 
     Returns:
-        The mark that was clicked just now, if any.
+        The chosen points; none without ``on_select``.
     """
     picture = st.session_state.get(state.PICTURE_FORMAT, "png")
     with st.container(horizontal=True, wrap=False, vertical_alignment="top"):
         st.markdown(caption, width="stretch")
         downloads(name, data, picture, key or name)
     shown = title or capital(name.replace("-", " "))
-    fig.update_layout(title={"text": text.figure_label(shown, 100), "subtitle": {"text": text.figure_label(figure_source(), 160)}})
-    return drawing.draw(
+    fig.update_layout(LAYOUT, height=height + TITLE_HEIGHT, title=figure_title(shown))
+    config = {**MODE_BAR, "toImageButtonOptions": {"format": picture, "filename": text.file_name(name), "scale": 2}}
+    event: Any = st.plotly_chart(
         fig,
-        key=key or state.widget_key(state.FIGURE, name),
-        name=text.file_name(name),
-        picture=picture,
-        alt=f"Figure: {shown}. {text.unmarked(caption)} {alt or in_words(data)}",
-        height=height + TITLE_HEIGHT,
+        key=key,
         on_select=on_select,
+        selection_mode="points",
+        config=config,
+        alt=f"Figure: {shown}. {text.unmarked(caption)} {alt or in_words(data)}",
     )
+    return list(event["selection"]["points"]) if on_select != "ignore" and event else []
+
+
+def figure_title(title: str) -> dict[str, Any]:
+    """A figure's title, below it where its numbers come from."""
+    return {
+        "text": text.figure_label(title, 100),
+        "subtitle": {"text": text.figure_label(figure_source(), 160)},
+        "x": 0,
+        "xanchor": "left",
+        "font": {"size": 14},
+    }
 
 
 def figure_source() -> str:
@@ -461,11 +482,11 @@ def _value_words(value: Any) -> str:
 
 
 def follow_point(key: str, parameter: str, **others: str) -> None:
-    """For ``on_select`` of :func:`figure`: the first value that the chosen mark carries (``customdata``) becomes a parameter of the address, and
+    """For ``on_select`` of :func:`figure`: the first value that a chosen point carries (``customdata``) becomes a parameter of the address, and
     ``others`` become parameters together with it."""
-    point = drawing.chosen_point(key)
-    if point and point["customdata"]:
-        state.set_parameters({parameter: str(point["customdata"][0]), **others})
+    points = st.session_state[key]["selection"]["points"]
+    if points:  # and not where the figure was redrawn, which chooses nothing
+        state.set_parameters({parameter: str(points[0]["customdata"][0]), **others})
 
 
 def downloads(name: str, data: pd.DataFrame | Callable[[], pd.DataFrame], picture: str, key: str) -> None:

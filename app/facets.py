@@ -89,8 +89,8 @@ def _histogram(address: PairsAddress, alignment: Alignment, counted: IntArray, s
         key=state.widget_key(state.PAIR_FIGURE, address),
         on_select="rerun",
     )
-    if points and 0 <= points[0]["point_index"] < len(data):
-        bar = data.iloc[points[0]["point_index"]]
+    if points:
+        bar = data.iloc[int(points[0]["point_index"])]
         pair_filters.change({f"{score}_from": f"{bar['low']:.4f}", f"{score}_to": f"{bar['high']:.4f}"})
         st.rerun()
 

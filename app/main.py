@@ -1,4 +1,4 @@
-"""The router: who may enter and which pages there are; :mod:`app.server` serves it."""
+"""The router: who may enter and which pages there are. Run it from the project's folder with ``python -m streamlit run app/main.py``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What has which colour and which mark, everywhere: graphs, variants, verdicts, directions.
 
-In figures a colour is a place in the theme's list (``chartCategoricalColors`` in .streamlit/config.toml): the browser puts the colour of
+In Plotly figures a colour is a place in the theme's list (``chartCategoricalColors`` in .streamlit/config.toml): Streamlit puts the colour of
 the reader's own theme, light or dark, where a figure says ``#000001`` to ``#000010``, in the browser and again when the theme is switched. So
 figures are independent of themes, and the colours themselves are in one file. Colour is never alone: each has a symbol or a dash as well.
 """
@@ -16,7 +16,7 @@ from engine.data.knowledge_graph import Side
 
 _PLACES: Final = tuple(f"#{place:06}" for place in range(1, 11))
 
-# For figures
+# For Plotly
 GRAPH: Final[Mapping[Side, str]] = {"source": _PLACES[0], "target": _PLACES[1]}
 VARIANT: Final[Mapping[str, str]] = {"basic": _PLACES[2], "semi": _PLACES[3], "literal": _PLACES[4]}
 RIGHT, WRONG, UNKNOWN = _PLACES[5:8]
@@ -27,7 +27,7 @@ The grey is not far enough from the other two for all eyes: bars of it have a pa
 SEQUENTIAL: Final = [[place / 9, f"#{place + 11:06}"] for place in range(10)]
 """A colour scale from nothing to much."""
 
-# Marks: for Markdown in the theme's blue and orange, for plain text, and for figures' points
+# Marks: for Markdown in the theme's blue and orange, for plain text, and for Plotly's points
 MARKS: Final[Mapping[Side, str]] = {"source": ":blue[●]", "target": ":orange[◆]"}
 PLAIN_MARKS: Final[Mapping[Side, str]] = {"source": "●", "target": "◆"}
 POINTS: Final[Mapping[Side, str]] = {"source": "circle", "target": "diamond"}

@@ -71,7 +71,7 @@ def distinct_labels(labels: Mapping[T, str]) -> dict[T, str]:
 
 
 def figure_label(text: str, length: int = 60) -> str:
-    """For figures, whose texts may hold a little HTML and templates of numbers: everything is shown as it is written."""
+    """For Plotly, which reads a part of HTML, TeX between dollars, and templates: everything is shown as it is written."""
     return clip(text, length).translate(_FIGURE_ESCAPES)
 
 

@@ -39,7 +39,8 @@ COMPLETE = """quiet => {
     const all = selector => [...document.querySelectorAll(selector)];
     return document.querySelector(quiet) !== null && document.querySelector('h1') !== null
         && all('[data-testid=stSkeleton]').length === 0
-        && all('*').flatMap(one => one.shadowRoot ? [...one.shadowRoot.querySelectorAll('.drawing, .frame')] : [])
+        && all('[data-testid=stPlotlyChart]').every(chart => chart.querySelector('.main-svg') !== null)
+        && all('*').flatMap(one => one.shadowRoot ? [...one.shadowRoot.querySelectorAll('.frame')] : [])
             .every(part => part.dataset.drawn === 'yes');
 }"""
 LOADED = "performance.getEntriesByType('resource').map(one => one.decodedBodySize)"

@@ -63,7 +63,7 @@ def served(models: Path, data: Path | None = None, log: IO[bytes] | None = None)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app/server.py", "--server.address", "127.0.0.1", "--server.port", str(port)]
+    command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.address", "127.0.0.1", "--server.port", str(port)]
     folders = {"DUAL_AMN_MODELS": models} | ({"DUAL_AMN_DATA": data} if data else {})
     environment = {**os.environ, **{name: str(folder.resolve()) for name, folder in folders.items()}}
     process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.DEVNULL, stderr=log)

@@ -379,6 +379,6 @@ def test_make_app_listens_on_this_machine_alone() -> None:
 
 def test_entry_points_name_the_app() -> None:
     procfile = (ROOT / "Procfile").read_text(encoding="utf-8")
-    assert procfile.startswith("web: python -m streamlit run app/server.py")
+    assert procfile.startswith("web: python -m streamlit run app/main.py")
     assert "$PORT" in procfile
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111

@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from app import components, drawing, frame, pages, state, text
+from app import components, frame, pages, state, text
 from app.cache import OpenRun
 from app.copyable import copyable
 from app.glossary import explain
@@ -177,9 +177,10 @@ def _bars(run: OpenRun, address: RelationsAddress, setting: Setting, found: pd.D
     key = state.widget_key(state.RELATION_BARS, run.card.run, setting, address.graph, address.band, address.least, address.search, relation)
 
     def follow() -> None:
-        point, (places, _) = drawing.chosen_point(key), _places(shown, relation)
-        if point and point.get("y") in places:
-            _open(shown, places.index(point["y"]), run.relations)
+        points = st.session_state[key]["selection"]["points"]
+        if points:
+            places, _ = _places(shown, relation)
+            _open(shown, places.index(int(points[0]["y"])), run.relations)
 
     components.figure(
         _bars_figure(run, shown, relation),

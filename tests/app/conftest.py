@@ -186,7 +186,7 @@ def sent(app: AppTest, component: str) -> list[dict[str, Any]]:
 
 def figures(app: AppTest) -> list[dict[str, Any]]:
     """The specifications of the page's figures."""
-    return [figure["spec"] for figure in sent(app, "drawing")]
+    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
 
 
 def tables(app: AppTest) -> list[pd.DataFrame]:

@@ -223,9 +223,9 @@ def test_tabs_are_in_the_address_and_the_way_back_leads_through_them(page: Page,
     page.get_by_role("tab", name="Misses and hits").click()
     address_says(page, "tab", "entities")
     page.get_by_label("Search in this list").wait_for()
-    expect(page.locator(".drawing")).to_have_count(0, timeout=PATIENCE)
+    expect(page.locator("[data-testid=stPlotlyChart]")).to_have_count(0, timeout=PATIENCE)
     page.go_back()
-    page.locator(".drawing").first.wait_for()
+    page.locator("[data-testid=stPlotlyChart]").first.wait_for()
     expect(page.get_by_role("tab", name="Accuracy")).to_have_attribute("aria-selected", "true", timeout=PATIENCE)
 
 

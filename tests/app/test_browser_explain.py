@@ -33,7 +33,7 @@ def pair(drawn: MemoryRun, app_models: Path) -> str:
 @pytest.mark.slow
 def test_tabs_are_kept_in_the_address_and_only_the_open_one_is_computed(page: Page, app: str, pair: str) -> None:
     page.goto(f"{app}/explain?{pair}")
-    figures, tables = page.locator(".drawing"), page.locator("[data-testid=stDataFrame]")
+    figures, tables = page.locator(".js-plotly-plot"), page.locator("[data-testid=stDataFrame]")
     expect(figures).to_have_count(1, timeout=PATIENCE)
     assert "tab" not in asked(page)
     page.get_by_role("tab", name="Evidence").click()
@@ -60,16 +60,16 @@ def test_tabs_are_kept_in_the_address_and_only_the_open_one_is_computed(page: Pa
 @pytest.mark.slow
 def test_a_picture_names_the_figure_and_its_source(page: Page, app: str, pair: str, tmp_path: Path) -> None:
     page.goto(f"{app}/explain?{pair}")
-    page.locator(".drawing[data-drawn]").first.wait_for()
+    page.locator(".js-plotly-plot").first.wait_for()
     page.wait_for_selector(QUIET)
     page.get_by_role("button", name="Download").first.click()
     page.get_by_role("radio", name="SVG").click()
     page.wait_for_selector(QUIET)
     page.keyboard.press("Escape")
     page.wait_for_timeout(1000)
-    page.locator(".drawing").first.hover()
+    page.locator(".js-plotly-plot").first.hover()
     with page.expect_download(timeout=PATIENCE) as caught:
-        page.get_by_role("button", name="Save picture as SVG").first.click()
+        page.locator(".modebar-btn[data-title*='ownload']").first.click()
     path = tmp_path / caught.value.suggested_filename
     caught.value.save_as(path)
     assert path.name == "explanation-groups.svg"

@@ -75,7 +75,7 @@ def test_a_training_is_watched_left_alone_found_again_stopped_and_resumed(browse
         page = new_page(browser)
         page.goto(f"{address}/train?job={job}")
         assert epoch(page) > before
-        page.locator(".drawing[data-drawn]").first.wait_for()
+        page.locator("[data-testid=stPlotlyChart]").first.wait_for()
         page.get_by_role("button", name="Stop training").click()
         page.get_by_text("the progress is kept as a run").first.wait_for()
         page.get_by_role("button", name="Resume").click()
@@ -149,14 +149,14 @@ def test_on_a_phone_no_button_of_a_figure_covers_an_entry_of_its_legend(browser:
     page = browser.new_page(viewport={"width": 390, "height": 1400})
     page.set_default_timeout(PATIENCE)
     page.goto(f"{app}/degree?{urlencode({'run': names}, doseq=True)}")
-    page.locator(".drawing .entry").first.wait_for()
+    page.locator("[data-testid=stPlotlyChart] .legend .traces").first.wait_for()
     page.wait_for_selector(QUIET)
     covered = page.evaluate(
-        """() => [...document.querySelectorAll('*')].flatMap(one => [...one.shadowRoot?.querySelectorAll('.drawing') ?? []]).flatMap(chart => {
+        """() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].flatMap(chart => {
             const box = one => one.getBoundingClientRect()
-            const buttons = [...chart.querySelectorAll('button')].map(box)
+            const buttons = [...chart.querySelectorAll('.modebar-btn')].map(box)
             const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
-            const entries = [...chart.querySelectorAll('.entry')]
+            const entries = [...chart.querySelectorAll('.legend .traces')]
             if (!buttons.length || !entries.length) throw new Error('nothing to compare')
             return entries.filter(entry => buttons.some(button => meets(box(entry), button))).map(entry => entry.textContent)
         })"""

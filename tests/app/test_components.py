@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 
 import pandas as pd
@@ -15,7 +16,7 @@ from app.components import csv_bytes
 from app.glossary import PROBABILITY_FEATURES, TERMS, explain
 from engine.data.knowledge_graph import Finding, Severity
 from engine.evaluation.calibration import FEATURES
-from tests.app.conftest import OpenPage, figures, sent
+from tests.app.conftest import OpenPage
 
 
 def test_a_download_holds_every_script_and_no_formula() -> None:
@@ -80,13 +81,15 @@ def test_negative_numbers_have_a_minus_sign_and_names_keep_their_hyphens() -> No
 
 def test_a_picture_of_a_figure_has_its_title_and_source(run: str, open_page: OpenPage) -> None:
     app = open_page("pairs", run=run)
-    (spec,) = figures(app)
+    (spec,) = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
     title = spec["layout"]["title"]
     assert title["text"]
     assert title["subtitle"]["text"] == f"Data set {run.partition('/')[0]}, run {run.partition('/')[2]}"
-    assert [drawn["format"] for drawn in sent(app, "drawing")] == ["png"]
+    (config,) = [json.loads(chart.proto.config) for chart in app.get("plotly_chart")]
+    assert config["toImageButtonOptions"]["format"] == "png"
     next(one for one in app.segmented_control if one.label == "Picture").set_value("svg").run()
-    assert [drawn["format"] for drawn in sent(app, "drawing")] == ["svg"]
+    (config,) = [json.loads(chart.proto.config) for chart in app.get("plotly_chart")]
+    assert config["toImageButtonOptions"]["format"] == "svg"
 
 
 def test_a_figures_data_in_words() -> None:

@@ -22,7 +22,7 @@ from engine.explanation.summary import score_groups
 from engine.explore.neighbourhood import tied
 from engine.runs.verdicts import status_sentence
 from engine.runs.view import RowScores, RunView
-from tests.app.conftest import OpenPage, assert_no_crash, figures, links, sent, words
+from tests.app.conftest import OpenPage, assert_no_crash, figures, links, words
 from tests.explanation.probabilities import VALUES, fit, with_probability
 from tests.explanation.runs import drawn_run, explainer_of, lonely_task
 from tests.run_fixture import MemoryRun, sample_run, write_run
@@ -74,7 +74,7 @@ def test_the_waterfall_ends_at_the_score(tab: str, drawn: MemoryRun, models: Pat
     steps = [base + value for base, value in zip(trace["base"], trace["x"], strict=True)]
     assert trace["base"][1:-1] == pytest.approx(steps[:-2], abs=1e-6), "each bar begins where the one before it ends"
     assert f"**CSLS {text.score(found.pair.csls)}**" in words(app)
-    spoken = sent(app, "drawing")[0]["alt"]
+    spoken = app.get("plotly_chart")[0].proto.alt
     assert all(f" {value:+.3f}".replace("-", "−") in spoken for value in trace["x"]), "the same numbers for those who do not see the figure"
     assert len(trace["x"]) == 1 + (len(found.decomposition.parts) if tab == "score" else len(score_groups(found)))
 

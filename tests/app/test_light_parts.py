@@ -1,92 +1,13 @@
-"""What the app draws by itself in the browser: the first page of HTML, figures, small tables, parts that wait until they are scrolled to."""
+"""What the app draws by itself in the browser: small tables, and parts that wait until they are scrolled to."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import re
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import plotly.graph_objects as go
 import pytest
-from starlette.types import Message, Receive, Scope, Send
 
-from app import drawing, light_table, state
-from app.first_page import INDEX, FirstPage, first_page
+from app import light_table, state
 from tests.app.conftest import OpenPage, assert_no_crash, sent
-
-
-async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
-    await send({"type": "http.response.start", "status": 418, "headers": []})
-
-
-def answered(path: str, method: str = "GET", kind: str = "http") -> tuple[int, bytes]:
-    """Status and body of an answer."""
-    found: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request"}
-
-    async def send(message: Message) -> None:
-        found.append(message)
-
-    asyncio.run(FirstPage(elsewhere)({"type": kind, "method": method, "path": path}, receive, send))
-    return found[0]["status"], b"".join(message.get("body", b"") for message in found)
-
-
-@pytest.mark.parametrize("path", ["/", "/entity", "/review", "/import"])
-def test_the_first_page_says_where_the_server_is(path: str) -> None:
-    status, body = answered(path)
-    assert status == 200
-    assert b"window.__streamlit" in body
-    assert body.index(b"window.__streamlit") < body.index(b'<script type="module"'), "before any script of Streamlit"
-
-
-@pytest.mark.parametrize(
-    ("path", "method", "kind"),
-    [
-        ("/entity/x", "GET", "http"),
-        ("/_stcore/health", "GET", "http"),
-        ("/entity", "POST", "http"),
-        ("/entity", "GET", "websocket"),
-        ("//entity", "GET", "http"),
-    ],
-)
-def test_whatever_else_is_asked_for_is_streamlits(path: str, method: str, kind: str) -> None:
-    assert answered(path, method, kind)[0] == 418
-
-
-def test_names_and_origins_cannot_end_the_script_of_the_first_page() -> None:
-    page = first_page(INDEX.read_text(encoding="utf-8"), ["</script><b>"], ["https://a.example</script>"])
-    own = page[page.index("const pages") : page.index("window.__streamlit")] + page.partition("HOST_CONFIG")[2].partition("\n")[0]
-    assert "</script>" not in own
-    settings = re.search(r"HOST_CONFIG: (\{.*\}) \};", page)
-    assert settings is not None
-    assert json.loads(settings[1])["allowedOrigins"] == ["https://a.example</script>"]
-    assert first_page("<html></html>", ["home"], []) == "<html></html>", "another Streamlit's page stays as it is"
-
-
-def test_a_figure_is_sent_as_plain_numbers() -> None:
-    fig = go.Figure(
-        go.Scatter(x=np.arange(3.0), y=[1.0, float("nan"), float("inf")], customdata=pd.DataFrame({"a": ["x", "y", "z"], "b": [1, 2, 3]}))
-    )
-    fig.add_heatmap(z=np.arange(4).reshape(2, 2))
-    found = drawing.specification(fig)
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    points, cells = found["data"]
-    assert points["x"] == [0.0, 1.0, 2.0]
-    assert points["y"] == [1.0, None, None]
-    assert points["customdata"] == [["x", 1], ["y", 2], ["z", 3]]
-    assert cells["z"] == [[0, 1], [2, 3]]
-    assert "template" not in found["layout"]
-
-
-@pytest.mark.parametrize("forged", [None, 7, "x", [], {}, {"customdata": "x", "point_index": 0}, {"customdata": [], "point_index": "0"}])
-def test_a_forged_mark_chooses_nothing(forged: object) -> None:
-    assert not drawing.is_point(forged)
-    assert drawing.is_point({"customdata": ["1"], "point_index": 0})
 
 
 @pytest.mark.parametrize("forged", [-1, 2, "0", 0.0, True, None, [0]])

@@ -222,7 +222,7 @@ def test_the_apps_server_ends_without_a_traceback(number: signal.Signals, code: 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app/server.py", "--server.address", "127.0.0.1", "--server.port", str(port)]
+    command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.address", "127.0.0.1", "--server.port", str(port)]
     environment = {**os.environ, "DUAL_AMN_MODELS": str(tmp_path)}
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         wait_for(f"http://127.0.0.1:{port}/_stcore/health", process)
