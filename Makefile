@@ -59,6 +59,7 @@ check: $(DEV_STAMP) ## lint, formatting and types
 
 bench: $(DEV_STAMP) ## measure speed and memory and compare with what was recorded (ARGS="--record benchmarks/baseline.json"); see docs/benchmarks.md
 	$(PY) -m benchmarks.speed --entities $(ENTITIES) --baseline $(BASELINE) $(ARGS)
+	$(PY) -m benchmarks.whole --baseline $(BASELINE) $(ARGS)
 
 reproduce: $(DEV_STAMP) ## train and compare with the paper (DATA="folder ...", ARGS="--seeds 0 1 2"); see benchmarks/RESULTS.md
 	$(PY) -m benchmarks.reproduce $(DATA) $(ARGS)

@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from app import pages, reviewing, state, text
+from app import light_table, pages, reviewing, state, text
 from app.column_widths import shown_format, with_room
 from app.copyable import copyable
 from app.glossary import explain
@@ -528,6 +528,7 @@ def table(
     pinned: Sequence[str] | None = None,
     share_decimals: int = 2,
     above: Callable[[], object] | None = None,
+    light: bool = False,
 ) -> int | None:
     """A table, above it what is said of it and at the end of that row its download.
 
@@ -541,6 +542,8 @@ def table(
         columns: as ``column_config`` of ``st.dataframe``; ``help`` from :func:`app.glossary.explain`.
         pinned: key columns, which stay in sight when the table is scrolled; None: the first one.
         share_decimals: shares (columns in per cent) are shown with as many decimals of the share: 2 for whole per cent. Downloads are exact.
+        light: a small table that is read rather than sorted, drawn without the grid's code (:mod:`app.light_table`); ``on_select`` then finds the
+            row with :func:`app.light_table.clicked_row`.
         above: draws a heading or caption; its row has room for the download, so that a table costs no row more than what is said of it.
 
     Returns:
@@ -551,7 +554,19 @@ def table(
             with st.container(width="stretch"):
                 above()
         download(data if whole is None else whole, name, key=key or name)
-    shown, config = _as_shown(data, columns, share_decimals), with_room(data, columns)
+    shown = _as_shown(data, columns, share_decimals)
+    if light:
+        limit, choose = None if height == "auto" else height, None if on_select == "ignore" else on_select
+        return light_table.show(
+            shown,
+            key=key or state.widget_key(state.TABLE, name),
+            alt=f"Table: {name}",
+            columns=columns,
+            height=limit,
+            chosen=chosen,
+            on_choose=choose,
+        )
+    config = with_room(data, columns)
     for column in pinned if pinned is not None else map(str, data.columns[:1]):
         config[column] = {**(config.get(column) or {}), "pinned": True}
     options: dict[str, Any] = {"hide_index": True, "column_config": config, "height": height, "placeholder": "–"}
@@ -650,7 +665,7 @@ def findings(found: Sequence[Finding]) -> None:
             for advice in dict.fromkeys(one.advice for one in cause if one.advice):
                 st.markdown(text.plain(advice, 400))
             for example in (example for one in cause for example in one.examples):
-                st.code(text.cell(example, 300), language=None, wrap_lines=True)
+                st.markdown(f"- {text.plain(example, 300)}")
             st.caption(f"Code: {text.plain(gravest.code)}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app import charts, components, pages, state, text
+from app import charts, components, on_scroll, pages, state, text
 from app.cache import OpenRun
 from app.glossary import explain
 from app.palette import PLAIN_MARKS
@@ -31,6 +31,10 @@ from engine.runs.entities import Entity, other
 from engine.runs.verdicts import HELD_OUT, status_words
 
 MOST_EXPANDED = 4
+WAITING = "Drawing both neighbourhoods…"
+CHOSEN = ("hops", "drawn", "layer", "channel", "expand", "listed")
+NOTHING_CHOSEN = EntityAddress()
+"""Whose link asks for no particular part of the neighbourhoods: they are drawn once they are scrolled to."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,9 @@ def neighbourhoods(opened: OpenRun, page: EntityAddress, source: Entity, target:
     st.subheader("Neighbourhood comparison", anchor=False)
     with components.errors_shown():
         asked = EntityAddress.read()
-        chosen = {name: getattr(asked, name) for name in ("hops", "drawn", "layer", "channel", "expand", "listed")}
+        chosen = {name: getattr(asked, name) for name in CHOSEN}
+        if all(value == getattr(NOTHING_CHOSEN, name) for name, value in chosen.items()) and not on_scroll.reached("neighbourhoods", WAITING):
+            return
         _content(opened, replace(page, **chosen), source, target)
 
 

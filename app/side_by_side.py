@@ -8,7 +8,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from app import cache, text
+from app import cache, light_table, state, text
 from app.cache import OpenRun
 from app.palette import PLAIN_MARKS
 from engine.data.labels import local_name
@@ -60,20 +60,21 @@ def values(run: OpenRun, source: Entity, target: Entity, rows: int = VALUE_ROWS)
     if not found:
         st.caption("Neither entity has a name or a value.")
         return
-    st.table(pd.DataFrame([_value_cells(row) for row in found[:rows]], columns=_heads("Values")), border="horizontal", hide_index=True)
+    _table([_value_cells(row) for row in found[:rows]], "Values", source, target)
     if len(found) > rows:
         with st.expander(f"{text.count(len(found) - rows, 'more attribute')}"):
-            st.table(pd.DataFrame([_value_cells(row) for row in found[rows:]], columns=_heads("Values")), border="horizontal", hide_index=True)
+            _table([_value_cells(row) for row in found[rows:]], "Values", source, target, "more")
 
 
-def _heads(what: str) -> list[str]:
-    return [what, f"{PLAIN_MARKS['source']} source", f"{PLAIN_MARKS['target']} target", "comparison"]
+def _table(rows: Sequence[Sequence[str]], what: str, source: Entity, target: Entity, *parts: str) -> None:
+    data = pd.DataFrame(rows, columns=[what, f"{PLAIN_MARKS['source']} source", f"{PLAIN_MARKS['target']} target", "comparison"])
+    light_table.show(data, key=state.widget_key(state.TABLE, what, source.uri, target.uri, *parts), alt=f"Table: {what.lower()} side by side")
 
 
 def _value_cells(row: ValueRow) -> list[str]:
     names = dict.fromkeys(local_name(name) for name in (row.source_attribute, row.target_attribute) if name)
     mark = MARK_WORDS[row.mark] + (f", {row.note}" if row.note else "")
-    return [text.plain(" / ".join(names), TEXT_LENGTH), *(text.plain(one, TEXT_LENGTH) or "·" for one in (row.source_text, row.target_text)), mark]
+    return [text.cell(" / ".join(names), TEXT_LENGTH), *(text.cell(one, TEXT_LENGTH) or "·" for one in (row.source_text, row.target_text)), mark]
 
 
 def neighbours(run: OpenRun, source: Entity, target: Entity, rows: int = NEIGHBOUR_ROWS) -> Facing:
@@ -83,7 +84,7 @@ def neighbours(run: OpenRun, source: Entity, target: Entity, rows: int = NEIGHBO
         st.caption("Neither entity has a neighbour.")
         return faced
     found = _balanced(compare_neighbours(faced), rows)
-    st.table(pd.DataFrame([_neighbour_cells(row) for row in found], columns=_heads("Neighbours")), border="horizontal", hide_index=True)
+    _table([_neighbour_cells(row) for row in found], "Neighbours", source, target)
     totals = f"{faced.total_pairs:,} of {faced.total_source:,} source and {faced.total_target:,} target neighbours are aligned with each other."
     left = faced.total_pairs - sum(row.pair is not None for row in found)
     st.caption(f"{totals} {text.count(left, 'more aligned pair')} not listed." if left > 0 else totals)
@@ -102,11 +103,11 @@ def _neighbour_cells(row: NeighbourRow) -> list[str]:
     mark = EVIDENCE_WORDS.get(row.pair.evidence, NEIGHBOUR_WORDS[row.mark]) if row.pair is not None else NEIGHBOUR_WORDS[row.mark]
     if row.pair is not None and row.pair.evidence == "predicted" and not row.pair.mutual:
         mark += ", one way"
-    return [text.plain(relations, TEXT_LENGTH), *(_titles(side) for side in (row.source, row.target)), mark]
+    return [text.cell(relations, TEXT_LENGTH), *(_titles(side) for side in (row.source, row.target)), mark]
 
 
 def _titles(entities: Sequence[Entity]) -> str:
     if not entities:
         return "·"
     more = f" and {len(entities) - TOGETHER:,} more" if len(entities) > TOGETHER else ""
-    return ", ".join(text.plain(one.title, 40) for one in entities[:TOGETHER]) + more
+    return ", ".join(text.cell(one.title, 40) for one in entities[:TOGETHER]) + more

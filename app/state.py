@@ -40,6 +40,7 @@ Shown = Literal["misses", "hits", "all"]
 ReviewKind = Literal["uncertain", "conflicts", "hierarchy", "sure", "second", "again", "sample", "decided"]
 CompareTab = Literal["summary", "changed", "degree", "relation", "settings"]
 DegreeTab = Literal["chart", "entities"]
+DataSetTab = Literal["overview", "degrees", "samples", "detail"]
 RelationsTab = Literal["importance", "counterparts", "examples"]
 RelationsView = Literal["list", "chart", "all", "correspondences", "attributes"]
 ProxiesTab = Literal["pair", "agreement", "divergence", "usage", "nearest", "cosine"]
@@ -90,6 +91,8 @@ RUN_TABLE: Final = "run_table"
 PAIR_TABLE: Final = "pair_table"
 EVIDENCE_TABLE: Final = "evidence_table"
 EXPLAIN_BUTTON: Final = "explain_button"
+SEEN: Final = "seen"
+TABLE: Final = "table"
 PAIR_FIGURE: Final = "pair_figure"
 ENTITY_TABLE: Final = "entity_table"
 TABS: Final = "tabs"
@@ -118,6 +121,7 @@ REVIEW_TABLE: Final = "review_table"
 REVIEW_FILTER: Final = "review_filter"
 REVIEW_DETAILS: Final = "review_details"
 AS_TABLE: Final = "as_table"
+ADVANCED: Final = "advanced"
 REVIEW_CLICK: Final = "review_click"
 QUICK_SEARCH: Final = "quick_search"
 RECENT: Final = "recent"
@@ -357,10 +361,10 @@ class DegreeAddress(Address):
 
 @dataclass(frozen=True)
 class CompareAddress(Address):
-    """The baseline that the main run is compared with, the decoder of both, and which changed predictions to list.
+    """The reference run that the main run is compared with, the decoder of both, and which changed predictions to list.
 
     Attributes:
-        against: the baseline, one of the other runs; None for the first of them.
+        against: the reference run, one of the other runs; None for the first of them.
         differences: only the settings that differ.
         tab: None: the changed predictions where the address has a choice among them, else the summary.
     """
@@ -398,11 +402,16 @@ class ChangesAddress(Address):
 
 @dataclass(frozen=True)
 class DataSetAddress(Address):
-    """The graph that is looked at closely, and in it a relation."""
+    """The graph that is looked at closely, and in it a relation.
+
+    Attributes:
+        tab: None: one graph in detail where the address has a choice there, else the overview.
+    """
 
     side: Side = "source"
     relation: str | None = None
     search: str | None = None
+    tab: DataSetTab | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The paper's tables and ours, over data sets, variants and seeds.
+"""The paper's tables and ours, over data sets, variants (or baselines) and seeds.
 
     python -m benchmarks.reproduce DATA [DATA ...] [--variants basic] [--seeds 0 1 2] [--set section.option=value] [--models DIR] [--out FILE]
                                    [--accuracy] [--decoders] [--calibration] [--ablations] [--losses] [--figures DIR]
@@ -18,7 +18,9 @@ from benchmarks import ablations, accuracy, calibration, decoders, losses
 from benchmarks.plan import Plan, Report
 from benchmarks.runs import Result, Train, run_all, train_in_a_process
 from benchmarks.tables import write
+from engine.config import VARIANTS
 from engine.errors import ConfigError, EngineError
+from engine.training.baselines import BASELINES
 
 REPORTS: Mapping[str, Report] = {
     "accuracy": accuracy.REPORT,
@@ -58,7 +60,7 @@ def main(arguments: Sequence[str] | None = None, train: Train = train_in_a_proce
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reproduce", description="The paper's tables and ours.")
     parser.add_argument("data", nargs="+", type=Path, help="data folders")
-    parser.add_argument("--variants", nargs="+", default=["basic"])
+    parser.add_argument("--variants", nargs="+", default=["basic"], metavar="NAME", help=f"variants, or baselines: {', '.join(sorted(BASELINES))}")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.OPTION=VALUE", help="passed on to every run")
     parser.add_argument("--models", type=Path, default=Path("models"), help="where runs are kept")
@@ -72,8 +74,10 @@ def build_parser() -> argparse.ArgumentParser:
 def check_names(plan: Plan) -> None:
     """
     Raises:
-        ConfigError: two data folders of one name, which tables could not distinguish.
+        ConfigError: two data folders of one name, which tables could not distinguish; no such variant.
     """
+    if unknown := [name for name in plan.variants if name not in (*VARIANTS, *BASELINES)]:
+        raise ConfigError(f"there is no variant or baseline '{unknown[0]}'; choose from {', '.join([*VARIANTS, *sorted(BASELINES)])}.")
     names = [data.resolve().name for data in plan.data]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"two data folders are called '{twice}'; rename one of them, or give them to a command each.")

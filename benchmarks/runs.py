@@ -14,6 +14,7 @@ from typing import Any
 from engine.errors import RunError, TrainingError
 from engine.evaluation.paper import Size
 from engine.runs import Run, RunStore
+from engine.training.baselines import BASELINES
 
 METRICS = ("hits@1", "hits@10", "mrr")
 DIRECTION = "target_to_source"  # the published one
@@ -26,6 +27,7 @@ class Experiment:
     """One training.
 
     Attributes:
+        variant: or the name of a baseline.
         settings: ``section.option=value``; of several for one option the last counts.
         label: what distinguishes it from the others of its table ("proxy_matching"); "" where data, variant and seed do.
     """
@@ -40,6 +42,13 @@ class Experiment:
     def name(self) -> str:
         """What tables call the data."""
         return self.data.resolve().name
+
+    @property
+    def config(self) -> tuple[str, tuple[str, ...]]:
+        """The engine's variant, and all settings: a baseline is a setting of the basic variant's."""
+        if self.variant in BASELINES:
+            return "basic", (f"baseline.method={self.variant}", *self.settings)
+        return self.variant, self.settings
 
     def __str__(self) -> str:
         return " ".join([self.name, self.variant, f"seed {self.seed}", *self.settings])
@@ -106,8 +115,9 @@ def train_in_a_process(experiment: Experiment, models: Path) -> str:
     Raises:
         TrainingError: it failed; why is on standard error.
     """
-    words = [sys.executable, "-m", "engine", "train", str(experiment.data), "--variant", experiment.variant, "--seed", str(experiment.seed)]
-    words += ["--models", str(models), "--json", *(word for setting in experiment.settings for word in ("--set", setting))]
+    variant, settings = experiment.config
+    words = [sys.executable, "-m", "engine", "train", str(experiment.data), "--variant", variant, "--seed", str(experiment.seed)]
+    words += ["--models", str(models), "--json", *(word for setting in settings for word in ("--set", setting))]
     finished = subprocess.run(words, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=False)
     if finished.returncode:
         raise TrainingError(f"this command ended with code {finished.returncode}: {shlex.join(words[1:])}; mend what it says and start again.")

@@ -1,4 +1,4 @@
-"""Compare: what a run gained and lost against a baseline, and what differs in settings and cost."""
+"""Compare: what a run gained and lost against a reference run, and what differs in settings and cost."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def render(runs: Sequence[OpenRun], address: CompareAddress) -> None:
             "Test entities of", names, name="side", value=address.side, default="target", clears=(state.RELATION,), help=WHOSE, also=kept
         )
         decoder = _decoder(runs, address)
-        baseline = _baseline(runs, address)
-    pair = Pair(runs, baseline, address, decoder)
+        reference = _reference(runs, address)
+    pair = Pair(runs, reference, address, decoder)
     parts: Mapping[CompareTab, Callable[[Pair], None]] = {
         "summary": _summary,
         "changed": _changed,
@@ -67,15 +67,15 @@ def render(runs: Sequence[OpenRun], address: CompareAddress) -> None:
 
 @dataclass(frozen=True)
 class Pair:
-    """The main run against its baseline, among all open runs.
+    """The main run against its reference run, among all open runs.
 
     Attributes:
         runs: all of them, the main one first.
-        baseline: one of the others.
+        reference: one of the others.
     """
 
     runs: Sequence[OpenRun]
-    baseline: OpenRun
+    reference: OpenRun
     address: CompareAddress
     decoder: str
 
@@ -85,15 +85,15 @@ class Pair:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Of the main run and of the baseline."""
+        """Of the main run and of the reference run."""
         labels = run_labels(self.runs)
-        return labels[0], labels[self.runs.index(self.baseline)]
+        return labels[0], labels[self.runs.index(self.reference)]
 
     def found(self) -> Comparison | None:
         """What changed; None where the two cannot be compared, and the page says why."""
         try:
             with st.spinner("Comparing the two runs…"):
-                return _compared(self.main, self.baseline, self.address.side, self.decoder)
+                return _compared(self.main, self.reference, self.address.side, self.decoder)
         except ComparisonError as error:
             components.show_error(error)
             if self.main.card.metrics is None:
@@ -101,11 +101,11 @@ class Pair:
             return None
 
 
-def _baseline(runs: Sequence[OpenRun], address: CompareAddress) -> OpenRun:
+def _reference(runs: Sequence[OpenRun], address: CompareAddress) -> OpenRun:
     """The run of the address, where it is open and not the main one itself, and the ways to another one."""
     found = next((run for run in runs[1:] if run.card.run == address.against), runs[1])
     offered = {run.card.run: text.plain(name) for run, name in zip(runs[1:], run_labels(runs)[1:], strict=True)}
-    components.choice("Baseline", offered, name="against", value=found.card.run, default=runs[1].card.run, help=BASELINE)
+    components.choice("Reference run", offered, name="against", value=found.card.run, default=runs[1].card.run, help=REFERENCE)
     order = [found.card.run, *(run.card.run for run in runs if run is not found)]
     st.button(
         "Swap",
@@ -114,14 +114,14 @@ def _baseline(runs: Sequence[OpenRun], address: CompareAddress) -> OpenRun:
         key=state.widget_key(state.CLEAR, "swap", order),
         on_click=state.set_parameters,
         args=({state.RUN: order, "against": None},),
-        help="Exchange main run and baseline.",
+        help="Exchange main run and reference run.",
     )
     if address.against is not None and found.card.run != address.against:
         st.caption(f"This link compares with run {text.plain(address.against)}, which is not selected. Add it in the sidebar.")
     return found
 
 
-BASELINE = "The run that all others are compared with. Changed predictions are those of the main run, the first one in the sidebar."
+REFERENCE = "The run that all others are compared with. Changed predictions are those of the main run, the first one in the sidebar."
 DECODER = "How the alignment is derived from the scores. csls (best match of each entity) is the published protocol."
 
 
@@ -153,17 +153,16 @@ def _summary(pair: Pair) -> None:
     found = pair.found()
     if found is not None:
         st.subheader(f"{text.plain(pair.names[0])} against {text.plain(pair.names[1])}", anchor=False)
-        _verdict(found, _differences(pair.main, pair.baseline, pair.address.side, pair.decoder)["hits@1"], *pair.names)
+        _verdict(found, _differences(pair.main, pair.reference, pair.address.side, pair.decoder)["hits@1"], *pair.names)
 
 
 def _metrics(pair: Pair) -> None:
-    """A column per run; below each rate how far the run is ahead of the baseline."""
+    """A column per run; below each rate how far the run is ahead of the reference run."""
     runs, labels = pair.runs, run_labels(pair.runs)
-    roles = {runs[0].card.run: " (main run)", pair.baseline.card.run: " (baseline)"}
+    roles = {runs[0].card.run: " (main run)", pair.reference.card.run: " (reference)"}
     cells = {f"{label}{roles.get(run.card.run, '')}": _metric_cells(run, pair) for run, label in zip(runs, labels, strict=True)}
     table = pd.DataFrame({"measure": ROWS, **{name: [column[row] for row in ROWS] for name, column in cells.items()}})
-    widths = {name: st.column_config.TextColumn(width=text_width([name, *(found[row] for row in ROWS[1:])])) for name, found in cells.items()}
-    components.table(table, name="runs", columns={"measure": st.column_config.TextColumn(width=170, help=LEAD), **widths})
+    components.table(table, name="runs", columns={"measure": st.column_config.TextColumn(help=LEAD)}, light=True)
     for run, name in zip(runs, labels, strict=True):
         if words := describe_reviews(run.run.manifest):
             st.caption(f":material/rule: **{text.plain(name)}** was trained with reviews: {words}")
@@ -175,12 +174,12 @@ def _metrics(pair: Pair) -> None:
 
 
 def _ahead(label: str) -> str:
-    return f"Δ {label} vs baseline"
+    return f"Δ {label} vs reference"
 
 
 ROWS = ("run", "variant", "Hits@1", "95% interval", _ahead("Hits@1"), "Hits@10", _ahead("Hits@10"), "MRR", _ahead("MRR"))
 LEAD = (
-    "Δ: the run minus the baseline, on the same test entities, with the 95% interval of the difference. It covers the choice of test entities, "
+    "Δ: the run minus the reference run, on the same test entities, with the 95% interval of the difference. It covers the choice of test entities, "
     f"not the variation between random seeds.\n\n{explain('Hits@1', 'Hits@10', 'MRR', 'interval')}"
 )
 
@@ -197,12 +196,12 @@ def _metric_cells(run: OpenRun, pair: Pair) -> dict[str, str]:
 
 
 def _leads(run: OpenRun, pair: Pair) -> dict[str, str]:
-    """By how much a run is ahead of the baseline in each rate; the pair's own section says why two cannot be compared."""
-    if run is pair.baseline:
+    """By how much a run is ahead of the reference run in each rate; the pair's own section says why two cannot be compared."""
+    if run is pair.reference:
         return {_ahead(label): "—" for label in RATES.values()}
     try:
-        found = _differences(run, pair.baseline, pair.address.side, pair.decoder)
-        compared = _compared(run, pair.baseline, pair.address.side, pair.decoder)
+        found = _differences(run, pair.reference, pair.address.side, pair.decoder)
+        compared = _compared(run, pair.reference, pair.address.side, pair.decoder)
     except ComparisonError:
         return {_ahead(label): "not comparable" for label in RATES.values()}
     n = "" if compared.same_split else f", n = {len(compared.queries):,}"  # otherwise that of the column
@@ -281,7 +280,7 @@ def _changed(pair: Pair) -> None:
         members, entities = pair_filters.members(pair.main, address.side)
         chosen = chosen[chosen["entity"].isin(entities[members == relation])]
     _flip_list(pair.main, address, chosen, found, pair.names)
-    all_changes = ChangesAddress((pair.main.card.run, *(run for run in address.runs if run != pair.main.card.run)), old=pair.baseline.card.run)
+    all_changes = ChangesAddress((pair.main.card.run, *(run for run in address.runs if run != pair.main.card.run)), old=pair.reference.card.run)
     pages.link(pages.CHANGES, all_changes, "List all changed matches with reasons", icon=pages.CHANGES.icon)
 
 
@@ -419,7 +418,7 @@ def _chip(label: str, parameter: str) -> None:
 
 
 def _relation_curves(pair: Pair, rate: Rate) -> None:
-    """The relations with the most test entities, the one where the main run is furthest ahead of the baseline on top."""
+    """The relations with the most test entities, the one where the main run is furthest ahead of the reference run on top."""
     runs, side, tables = pair.runs, pair.address.side, []
     for run in runs:
         table = run.table("relation_hits")
@@ -429,8 +428,8 @@ def _relation_curves(pair: Pair, rate: Rate) -> None:
     frequent = common.nlargest(RELATIONS_DRAWN, "queries").index
     if not len(frequent):
         return
-    baseline = tables[runs.index(pair.baseline)]
-    lead = (tables[0].loc[frequent, rate] - baseline.loc[frequent, rate]).sort_values(ascending=False, kind="stable")
+    reference = tables[runs.index(pair.reference)]
+    lead = (tables[0].loc[frequent, rate] - reference.loc[frequent, rate]).sort_values(ascending=False, kind="stable")
     names = [short_id(one) for one in _relation_names(runs[0], side)]
     shown = [table.loc[lead.index] for table in tables]
     top = f"{text.plain(names[int(lead.index[0])])} ({text.signed(lead.iloc[0])})"
@@ -472,7 +471,7 @@ def _settings_and_cost(pair: Pair) -> None:
     costs = {label: _costs(run) for run, label in zip(runs, labels, strict=True)}
     rows = [name for name in next(iter(costs.values())) if any(column[name] for column in costs.values())]
     data = pd.DataFrame({"cost": rows, **{label: [column[name] for name in rows] for label, column in costs.items()}})
-    components.table(data, name="costs", above=lambda: st.markdown(measured))
+    components.table(data, name="costs", above=lambda: st.markdown(measured), light=True)
 
 
 def _training_time(training: Mapping[str, Any]) -> str:

@@ -11,7 +11,8 @@ import streamlit as st
 from app import components, frame, pages, palette, state, text
 from app.cache import OpenRun
 from app.glossary import explain
-from app.state import DataSetAddress
+from app.state import DataSetAddress, DataSetTab
+from app.tabs import open_tab
 from engine.data.inspection import GraphSummary, Inspection
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.data_profile import (
@@ -28,8 +29,15 @@ from engine.util.arrays import IntArray
 
 SAMPLES = 5
 LISTED = 200
-HEIGHT, ROW_HEIGHT = 330, 35  # pixels
-TABS = ("Sizes and links", "Degrees", "Sample triples", "One graph in detail")
+HEIGHT = 330  # pixels
+TABS: Mapping[DataSetTab, str] = {
+    "overview": "Sizes and links",
+    "degrees": "Degrees",
+    "samples": "Sample triples",
+    "detail": "One graph in detail",
+}
+HERE = {state.TAB: "detail"}
+"""Kept in the address by choices within the tab, for without them the address would lead to the overview."""
 
 ROLES: Mapping[str, str] = {"train": "seed", "valid": "validation", "test": "test", "unsure": "probable"}
 
@@ -42,22 +50,27 @@ def render(run: OpenRun, address: DataSetAddress) -> None:
     if not run.card.links.get("test"):
         components.measure_by_sample(run.card.run)
     detailed = address.relation is not None or address.search is not None or address.side != "source"
-    overview, degrees, samples, detail = st.tabs(TABS, default=TABS[-1] if detailed else TABS[0])
-    with overview:
-        sizes, links = st.columns([3, 2], gap="large")
-        with sizes:
-            _sizes(run, found)
-        with links:
-            _links(found)
-            _paper(found)
-    with degrees:
-        _degrees(run)
-    with samples:
-        _samples(run, address)
-    with detail:
-        side = components.choice("Graph", _names(run), name="side", value=address.side, default="source")
-        _relations(run, address, side)
-        _alone(run, address, side)
+    tab: DataSetTab = address.tab or ("detail" if detailed else "overview")
+    with open_tab(TABS, tab):
+        if tab == "overview":
+            _overview(run, found)
+        elif tab == "degrees":
+            _degrees(run)
+        elif tab == "samples":
+            _samples(run, address)
+        else:
+            side = components.choice("Graph", _names(run), name="side", value=address.side, default="source", also=HERE)
+            _relations(run, address, side)
+            _alone(run, address, side)
+
+
+def _overview(run: OpenRun, found: Inspection) -> None:
+    sizes, links = st.columns([3, 2], gap="large")
+    with sizes:
+        _sizes(run, found)
+    with links:
+        _links(found)
+        _paper(found)
 
 
 def _names(run: OpenRun) -> dict[Side, str]:
@@ -79,8 +92,8 @@ def _sizes(run: OpenRun, found: Inspection) -> None:
         pd.DataFrame(rows),
         name=f"{run.card.dataset}-sizes",
         columns=columns,
-        height=ROW_HEIGHT * (len(rows) + 1) + 3,
         above=lambda: st.markdown(_coverage(run, graphs)),
+        light=True,
     )
 
 
@@ -124,6 +137,7 @@ def _links(found: Inspection) -> None:
         pd.DataFrame(rows),
         name="links",
         above=lambda: st.markdown(words),
+        light=True,
         columns={
             "links": st.column_config.TextColumn(help=explain("seed link", "validation link", "test link", "probable link")),
             "number": st.column_config.NumberColumn(format="localized"),
@@ -142,7 +156,7 @@ def _paper(found: Inspection) -> None:
     rows = [{"variant": variant, "Hits@1": hits, "Hits@10": ten, "MRR": mrr} for variant, (hits, ten, mrr) in known.results.items()]
     number = st.column_config.NumberColumn(format="%.3f")
     columns = dict.fromkeys(("Hits@1", "Hits@10", "MRR"), number)
-    components.table(pd.DataFrame(rows), name="paper", columns=columns, above=lambda: st.markdown(words))
+    components.table(pd.DataFrame(rows), name="paper", columns=columns, above=lambda: st.markdown(words), light=True)
 
 
 def _difference(known: PaperData, found: Inspection) -> str:
@@ -254,7 +268,7 @@ def _relation_sentence(profile: pd.DataFrame) -> str:
 
 def _searched(address: DataSetAddress, profile: pd.DataFrame) -> pd.DataFrame:
     """The relations that hold what is searched for."""
-    components.search_box("Search by name", address.search, placeholder="part of a relation's name", width=320)
+    components.search_box("Search by name", address.search, placeholder="part of a relation's name", width=320, also=HERE)
     return relations_holding(profile, address.search or "")
 
 
@@ -267,7 +281,7 @@ def _relation_table(run: OpenRun, address: DataSetAddress, side: Side, shown: pd
 
     def follow() -> None:
         rows = st.session_state[key]["selection"]["rows"]
-        state.set_parameter("relation", names[rows[0]] if rows else None)
+        state.set_parameters({"relation": names[rows[0]] if rows else None, **HERE})
 
     number = st.column_config.NumberColumn
     components.table(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from app import cache, charts, components, enter_key, frame, pages, side_by_side, state, text
+from app import cache, charts, components, enter_key, frame, light_table, pages, side_by_side, state, text
 from app.cache import OpenRun
 from app.facing import neighbourhoods
 from app.glossary import explain
@@ -145,8 +145,8 @@ def _facts(opened: OpenRun, entity: Entity, address: EntityAddress) -> None:
                 name="neighbours",
                 columns=columns,
                 height=ROWS_SHOWN if around.total > 8 else "auto",
-                pinned=("relation", "neighbour"),
                 share_decimals=3,
+                light=True,
             )
         else:
             st.markdown("This entity has no triples, so the structure gives no evidence for its matches.")
@@ -155,7 +155,7 @@ def _facts(opened: OpenRun, entity: Entity, address: EntityAddress) -> None:
             pages.link(pages.ENTITY, whole, f"Show all {around.total:,} in the table below")
     with facts:
         if attributes:
-            components.table(components.attribute_table(attributes), name=f"attributes-{entity.side}", key=f"attributes-{entity.side}")
+            components.table(components.attribute_table(attributes), name=f"attributes-{entity.side}", light=True)
         else:
             st.markdown("This entity has no attributes.")
 
@@ -188,8 +188,8 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
     key = state.widget_key(state.MATCH_TABLE, opened.card.run, entity.side, entity.uri, pool)
 
     def follow() -> None:
-        rows = st.session_state[key]["selection"]["rows"]
-        state.set_parameter(state.MATCH, matches[rows[0]].uri if rows else None)
+        row = light_table.clicked_row(key, len(matches))
+        state.set_parameter(state.MATCH, None if row is None else matches[row].uri)
 
     listed = pd.DataFrame(_match_rows(opened, across, matches, more))
     narrow = "verdict" in listed and all(match.label for match in matches)
@@ -199,6 +199,7 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
         above=lambda: st.caption(words),
         key=key,
         on_select=follow,
+        light=True,
         chosen=next((row for row, candidate in enumerate(matches) if match is not None and candidate.entity == match.index), None),
         columns={
             "match": st.column_config.TextColumn(width=130 if narrow else 240),

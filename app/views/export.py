@@ -9,9 +9,8 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from app import cache, components, frame, pages, pair_filters, palette, state, text
+from app import cache, components, frame, light_table, pages, pair_filters, palette, state, text
 from app.cache import OpenRun
-from app.column_widths import with_room
 from app.glossary import explain
 from app.state import ExportAddress, PairsAddress, ReviewAddress
 from engine.data.knowledge_graph import SIDES, Side
@@ -331,14 +330,7 @@ def _preview(table: ExportTable, fmt: Format, address: ExportAddress) -> None:
         shown = pd.DataFrame(
             {name: [text.cell(cell) for cell in rows[name]] if pd.api.types.is_string_dtype(rows[name]) else rows[name] for name in FIRST}
         )
-        st.dataframe(
-            shown,
-            hide_index=True,
-            placeholder="–",
-            alt="Table: the first rows of the export",
-            key=state.widget_key(state.PREVIEW, address),
-            column_config=with_room(shown, None),
-        )
+        light_table.show(shown, key=state.widget_key(state.PREVIEW, address), alt="Table: the first rows of the export")
         columns = " Labels are shown first; the file has the columns in the order of its documentation."
     else:
         lines = preview_lines(table, fmt, address.predicate if fmt.predicate else None, ROWS)
@@ -373,8 +365,9 @@ def _take(run: OpenRun, table: ExportTable, fmt: Format, address: ExportAddress)
 def _command_line(run: OpenRun, fmt: Format, address: ExportAddress) -> None:
     """The same on the command line, which has no filters of pairs."""
     if not pair_filters.active(address):
-        with st.expander("Command line"):
-            st.code(_command(run, fmt, address), language=None, wrap_lines=True)
+        with components.drawn_when_open("Command line", state.widget_key(state.AS_TABLE, "command")) as is_open:
+            if is_open:
+                st.code(_command(run, fmt, address), language=None, wrap_lines=True)
 
 
 def _command(run: OpenRun, fmt: Format, address: ExportAddress) -> str:

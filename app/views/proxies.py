@@ -88,7 +88,7 @@ def _metrics(run: OpenRun, channel: Channel) -> None:
             "—" if agreement.same is None else text.percent(agreement.same),
             help=f"Share of the {agreement.links:,} known links whose two entities have the same nearest proxy.",
         )
-        st.metric("Random baseline", f"{agreement.chance:.1%}", help="The agreement to expect of random pairs.")
+        st.metric("Random pairs", f"{agreement.chance:.1%}", help="The agreement to expect of random pairs.")
         ratio = f"{random / linked:.1f}×" if linked and random else "—"
         st.metric("Median divergence ratio", ratio, help=f"{DIVERGENCE_RATIO}\n\n{explain('divergence')}")
 

@@ -11,6 +11,7 @@ import streamlit as st
 
 from app import components, frame, pages, state, text
 from app.cache import OpenRun
+from app.copyable import copyable
 from app.glossary import explain
 from app.palette import DIRECTION, GRAPH, MARKS, PLAIN_MARKS, UNKNOWN
 from app.state import AddressError, Direction, RelationsAddress, RelationsTab, RelationsView
@@ -425,7 +426,7 @@ def _one_relation(run: OpenRun, address: RelationsAddress, relation: Relation) -
     first = "" if address.relation else " · first of the list"
     st.caption(f"Relation of {components.graph_name(run.view, relation.side)}{first}")
     if relation.title != relation.name:
-        st.code(text.cell(relation.name, 400), language=None, wrap_lines=True)
+        copyable(relation.name, "Copy the identifier of the relation", key=state.widget_key(state.COPIED, relation.side, relation.name))
     rows = run.relations.everywhere(relation)
     if rows.empty:
         st.markdown("No triple has this relation, so the model has not learned it.")

@@ -402,6 +402,7 @@ def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
         above=lambda: st.markdown(words),
         key=state.widget_key(state.REVIEW_TABLE, "claims", pair.source.uri, pair.target.uri),
         on_select="rerun",
+        light=True,
         columns={
             "": st.column_config.TextColumn(width=82),
             **{name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS", "probability")},

@@ -315,8 +315,7 @@ def _update_form(runs: cache.RunList, found: dict[str, StoredDataSet], data: Sto
         parent = cache.open_listed(address.start or "")
         base = update_config(parent.run, data.path)
         about_parent(parent)
-        with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(address.settings)):
-            advanced(address, base)
+        _advanced(address, base, expanded=bool(address.settings))
     with card, st.container(border=True, key="outlook"):
         try:
             chosen = update_config(parent.run, data.path, assignments=address.settings)
@@ -343,9 +342,14 @@ def _settings(
         components.choice("Training effort", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
     base = RunConfig(variant=variant, seed=address.seed).with_values({**PRESETS[address.preset], METHOD: method})
     base = base.with_assignments(f"{key}={value}" for key, value in data.settings.items())
-    with st.expander("Advanced settings", icon=":material/tune:", expanded=bool(set(assigned(address.settings)) - {METHOD})):
-        advanced(address, base)
+    _advanced(address, base, expanded=bool(set(assigned(address.settings)) - {METHOD}))
     return base
+
+
+def _advanced(address: TrainAddress, base: RunConfig, *, expanded: bool) -> None:
+    with components.drawn_when_open("Advanced settings", state.widget_key(state.ADVANCED), icon=":material/tune:", expanded=expanded) as is_open:
+        if is_open:
+            advanced(address, base)
 
 
 def _first_variant(data: StoredDataSet, seed: int) -> Variant:

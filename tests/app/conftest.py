@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -9,13 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest, local_script_runner
 
 from app.pages import PAGES
-from app.state import widget_key
+from app.state import SEEN, widget_key
 from benchmarks.served_app import BROWSER_OPTIONS, served
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
 
@@ -119,6 +121,7 @@ def open_page(models: Path, registered_pages: Any) -> OpenPage:
     def open_page(page: str, /, **parameters: str | list[str]) -> AppTest:
         app = AppTest.from_file(str(MAIN), default_timeout=TIMEOUT)
         app._registered_pages = registered_pages
+        app.session_state[widget_key(SEEN, "neighbourhoods")] = True  # a browser would have scrolled there
         for name, value in parameters.items():
             app.query_params[name] = value
         return app.switch_page(next(known.script for known in PAGES if known.name == page)).run()
@@ -173,6 +176,23 @@ def words(app: AppTest) -> str:
     """Everything that a page says outside of tables and charts."""
     kinds = (app.title, app.header, app.subheader, app.markdown, app.caption, app.error, app.info, app.warning, app.code)
     return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+def sent(app: AppTest, component: str) -> list[dict[str, Any]]:
+    """What the page sends to the app's own parts of this name in the browser."""
+    found = [element.proto for element in app.get("bidi_component")]
+    return [json.loads(proto.json) for proto in found if proto.component_name == component]
+
+
+def figures(app: AppTest) -> list[dict[str, Any]]:
+    """The specifications of the page's figures."""
+    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+
+
+def tables(app: AppTest) -> list[pd.DataFrame]:
+    """All tables of the page: the grids, then those that are read rather than sorted, with their values and not the words for them."""
+    light = [pd.DataFrame(one["rows"], columns=[head["label"] for head in one["columns"]]) for one in sent(app, "light_table")]
+    return [*(element.value for element in (*app.dataframe, *app.table)), *light]
 
 
 def links(app: AppTest) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.pages import GROUPS
-from tests.app.conftest import OpenPage, PutRun, assert_no_crash, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, tables, words
 from tests.run_fixture import MemoryRun, of_baseline
 
 CITY_5 = "http://one.example/resource/Entity_5"
@@ -47,5 +47,5 @@ def test_compare_shows_a_baseline_next_to_a_variant(baseline: str, models: Path,
     app = open_page("compare", run=[other, baseline])
     assert_no_crash(app)
     assert not app.error
-    table = app.dataframe[0].value.set_index("measure")
+    table = tables(app)[0].set_index("measure")
     assert table.loc["variant"].tolist() == ["basic", "lightea"]

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from benchmarks.served_app import QUIET
 from tests.app.conftest import PATIENCE, of_other_data
-from tests.app.test_browser import TOWN, pytestmark
+from tests.app.test_browser import pytestmark
 from tests.run_fixture import analysed, jolted, sample_run, write_run
 
 __all__ = ["pytestmark"]
@@ -55,21 +55,18 @@ LISTEN = """
 NUMBER = re.compile(r"[+\-−]?[\d.,]+ ?%?(?: \([^)]*\))?|[+\-−]?\d[\d.,–]*")
 SHIFT = 12  # pixels by which a column may move when the table is made a little wider
 PAGES = {
-    "compare": {"side": "source"},
     "compare relation": {"side": "source", "tab": "relation"},
     "compare changed": {"side": "source", "tab": "changed", "flip": "lost"},
     "degree": {},
     "degree entities": {"tab": "entities", "show": "all", "bucket": "25+"},
-    "entity": {"entity": TOWN},
     "pairs": {"wide": "yes"},
     "relations": {},
     "relations all": {"view": "all"},
-    "dataset": {},
-    "export": {},
+    "dataset": {"tab": "detail"},
     "review": {"kind": "sure", "threshold": "0", "reviewer": "Ann"},
 }
 """Pages, some with the part of them that is open, and what their addresses say."""
-HEADS = ("relations", "pairs", "compare", "degree")
+HEADS = ("relations", "pairs", "degree")
 """Pages of which heads are measured, too."""
 HEAD_LINE = 35  # pixels
 

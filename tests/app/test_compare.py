@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -18,7 +17,8 @@ from engine.explore.comparison import Comparison, Difference, compare
 from engine.runs import RunStore
 from engine.runs.entities import short_id
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, figures, links, words
+from tests.app.conftest import tables as all_tables
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
 
 TABS = get_args(CompareTab)
@@ -48,8 +48,8 @@ def compared(models: Path, main: str, other: str, decoder: str = "csls", side: s
 def tables(app: AppTest) -> dict[str, pd.DataFrame]:
     """The page's tables by their first column; the first of each."""
     found: dict[str, pd.DataFrame] = {}
-    for element in app.dataframe:
-        found.setdefault(str(element.value.columns[0]), element.value)
+    for table in all_tables(app):
+        found.setdefault(str(table.columns[0]), table)
     return found
 
 
@@ -86,8 +86,8 @@ def test_flips_metrics_and_lists_are_the_engines(runs: list[str], models: Path, 
     shown = measures(app)
     assert lead.interval is not None
     low, high = (text.signed(end) for end in lead.interval)
-    assert list(shown.columns) == ["semi (main run)", "basic (baseline)"]
-    assert shown.loc["Δ Hits@1 vs baseline"].tolist() == [f"{text.signed(lead.value)} ({low} to {high})", "—"]
+    assert list(shown.columns) == ["semi (main run)", "basic (reference)"]
+    assert shown.loc["Δ Hits@1 vs reference"].tolist() == [f"{text.signed(lead.value)} ({low} to {high})", "—"]
     stored = RunStore(models).find(runs[1]).json("decoders")[decoder]["target_to_source"]
     if decoder != "csls":  # the fixture's metrics are made up
         assert shown.loc["Hits@10"].iloc[1] == f"{stored['hits@10']:.3f}"
@@ -98,12 +98,12 @@ def test_flips_metrics_and_lists_are_the_engines(runs: list[str], models: Path, 
     lost = {short_id(uri) for uri in uris.loc[found.queries[found.lost]]}
     assert (set(tables(app)["entity"]["id"]) if lost else set()) == lost
     assert "Correct in basic, incorrect in semi" in message(app)
-    assert f"changes?run={runs[0]}&run={runs[1]}&old={runs[1]}".replace("/", "%2F") in links(app), "all matches, with reasons, against the baseline"
+    assert f"changes?run={runs[0]}&run={runs[1]}&old={runs[1]}".replace("/", "%2F") in links(app), "all matches, against the reference run"
 
 
 def test_only_the_open_tab_is_there(runs: list[str], open_page: OpenPage) -> None:
     """And an address without a tab opens the one that it asks something of."""
-    first = {tab: [str(one.value.columns[0]) for one in open_page("compare", run=runs[:2], tab=tab).dataframe] for tab in TABS}
+    first = {tab: list(tables(open_page("compare", run=runs[:2], tab=tab))) for tab in TABS}
     assert first == {
         "summary": ["measure"],
         "changed": ["entity"],
@@ -123,17 +123,17 @@ def test_only_the_open_tab_is_there(runs: list[str], open_page: OpenPage) -> Non
 def test_figures_are_one_bar_chart_of_gains_and_losses_and_the_chart_of_the_page_degree(runs: list[str], models: Path, open_page: OpenPage) -> None:
     app = open_page("compare", run=runs[:2], tab="degree")
     assert_no_crash(app)
-    flips, rates = (json.loads(chart.proto.spec) for chart in app.get("plotly_chart"))
+    flips, rates = figures(app)
     assert [trace["name"] for trace in flips["data"]] == ["gained", "lost"]
     found = compared(models, runs[0], runs[1])
     table = found.by_degree(RunView(RunStore(models).find(runs[0])).graphs["target"].degrees).query("queries > 0")
     assert [one.lstrip("+") or "0" for one in flips["data"][0]["text"]] == [str(count) for count in table["gained"]]
     assert flips["layout"]["yaxis"]["title"]["text"] == "share of the test entities"
-    of_degree = json.loads(open_page("degree", run=runs[:2]).get("plotly_chart")[0].proto.spec)
+    of_degree = figures(open_page("degree", run=runs[:2]))[0]
     assert rates == of_degree
     assert [trace["name"] for trace in rates["data"][:2]] == ["semi", "basic"], "variants and not run ids"
     assert len({trace["line"]["dash"] for trace in rates["data"][:2]}) == 2, "can be distinguished in grey"
-    relation = open_page("compare", run=runs[:2], tab="relation").get("plotly_chart")
+    relation = figures(open_page("compare", run=runs[:2], tab="relation"))
     assert len(relation) == 1
 
 
@@ -156,14 +156,14 @@ def test_the_test_is_put_into_words_that_fit(runs: list[str], models: Path, open
     assert compared(models, runs[0], again).mcnemar().p_value is None
 
 
-def test_any_other_run_can_be_the_baseline(runs: list[str], models: Path, open_page: OpenPage) -> None:
+def test_any_other_run_can_be_the_reference_run(runs: list[str], models: Path, open_page: OpenPage) -> None:
     app = open_page("compare", run=runs, against=runs[2])
     assert_no_crash(app)
     assert metrics(app)["Lost"] == str(compared(models, runs[0], runs[2]).mcnemar().lost)
     assert "semi against literal" in message(app)
     shown, leads = measures(app), compared(models, runs[1], runs[2]).difference("mrr")
-    assert list(shown.columns) == ["semi (main run)", "basic", "literal (baseline)"]
-    assert shown.loc["Δ MRR vs baseline"].iloc[1].partition(" ")[0] == text.signed(leads.value), "of every run, not of the main one alone"
+    assert list(shown.columns) == ["semi (main run)", "basic", "literal (reference)"]
+    assert shown.loc["Δ MRR vs reference"].iloc[1].partition(" ")[0] == text.signed(leads.value), "of every run, not of the main one alone"
     assert shown.loc["run"].tolist() == ["semi-s0", "basic-s0", "literal-s0"]
     app.button[0].click().run()
     assert_no_crash(app)

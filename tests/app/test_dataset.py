@@ -11,12 +11,12 @@ import pytest
 from engine.evaluation import paper
 from engine.explore.data_profile import dangling_entities, inspect_run
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, assert_no_crash, links, tables, words
 from tests.run_fixture import HOSTILE_LABELS, sample_run, write_run
 
 
 def table_with(app: Any, column: str) -> pd.DataFrame:
-    found: pd.DataFrame = next(element.value for element in app.dataframe if column in element.value.columns)
+    found: pd.DataFrame = next(table for table in tables(app) if column in table.columns)
     return found
 
 
@@ -24,7 +24,7 @@ def test_sizes_links_and_findings_are_those_of_the_stored_tables(run: str, open_
     app = open_page("dataset", run=run)
     assert_no_crash(app)
     found = inspect_run(sample_run())
-    sizes = app.dataframe[0].value.set_index("what")
+    sizes = table_with(app, "what").set_index("what")
     assert sizes.loc["entities"].tolist() == [found.source.entities, found.target.entities]
     assert sizes.loc["… without a link"].tolist() == [found.source.dangling, found.target.dangling]
     assert sizes.loc["largest degree"].tolist() == [found.source.degrees["max"], found.target.degrees["max"]]
@@ -46,17 +46,21 @@ def test_the_papers_data_set_is_recognised(run: str, open_page: OpenPage, monkey
     assert table_with(app, "variant")["Hits@1"].tolist() == [0.731, 0.808, 0.861]
 
 
-@pytest.mark.parametrize(("parameters", "shown"), [({}, 0), ({"relation": "Hauptstadt"}, 3), ({"side": "target"}, 3), ({"search": "x"}, 3)])
+@pytest.mark.parametrize(
+    ("parameters", "shown"),
+    [({}, 0), ({"relation": "Hauptstadt"}, 3), ({"side": "target"}, 3), ({"search": "x"}, 3), ({"tab": "degrees"}, 1)],
+)
 def test_a_link_opens_the_tab_that_it_is_about(run: str, open_page: OpenPage, parameters: dict[str, str], shown: int) -> None:
     app = open_page("dataset", run=run, **parameters)
     assert_no_crash(app)
     tabs: Any = app.get("tab_container")[0]
     assert [tab.label for tab in tabs.children.values()] == ["Sizes and links", "Degrees", "Sample triples", "One graph in detail"]
-    assert tabs.proto.tab_container.default_tab_index == shown
+    assert [bool(tab.children) for tab in tabs.children.values()].index(True) == shown
+    assert sum(bool(tab.children) for tab in tabs.children.values()) == 1, "the others are not computed"
 
 
 def test_relations_are_counted_and_searched(run: str, open_page: OpenPage) -> None:
-    app = open_page("dataset", run=run)
+    app = open_page("dataset", run=run, tab="detail")
     triples = sample_run().tables["triples"].query("graph == 'source'")
     shown = table_with(app, "functionality")
     assert dict(zip(shown["name"], shown["triples"], strict=True)) == {
@@ -94,9 +98,11 @@ def test_entities_without_a_link_are_listed_best_connected_first(run: str, open_
 
 
 def test_samples_link_to_their_entities(run: str, open_page: OpenPage) -> None:
-    entities = [link for link in links(open_page("dataset", run=run)) if link.startswith("entity?")]
-    assert sum("side=source" in link for link in entities) == 2 * (5 + 5), "five triples, and five of the most frequent relation"
-    assert sum("side=target" in link for link in entities) == 2 * 5
+    entities = {tab: [one for one in links(open_page("dataset", run=run, tab=tab)) if one.startswith("entity?")] for tab in ("samples", "detail")}
+    assert [sum(f"side={side}" in link for link in entities["samples"]) for side in ("source", "target")] == [2 * 5, 2 * 5]
+    assert [sum(f"side={side}" in link for link in entities["detail"]) for side in ("source", "target")] == [2 * 5, 0], (
+        "of the most frequent relation"
+    )
 
 
 def test_hostile_names_stay_text(models: Path, open_page: OpenPage) -> None:
@@ -105,7 +111,7 @@ def test_hostile_names_stay_text(models: Path, open_page: OpenPage) -> None:
     data = run.manifest["data"]
     data["source"]["name"] = data["split"] = HOSTILE_LABELS[1]
     data["findings"] = [{"code": "<i>", "severity": "warning", "message": HOSTILE_LABELS[1], "examples": [HOSTILE_LABELS[0]], "advice": "[a](b)"}]
-    app = open_page("dataset", run=write_run(run, models))
+    app = open_page("dataset", run=write_run(run, models), tab="detail")
     assert_no_crash(app)
     markdown = [element.value for kind in (app.markdown, app.caption, app.info) for element in kind] + [expander.label for expander in app.expander]
     assert not [line for line in markdown if HOSTILE_LABELS[1] in line or HOSTILE_LABELS[0] in line or "[a](b)" in line]
@@ -117,9 +123,11 @@ def test_data_without_links_and_triples(models: Path, open_page: OpenPage) -> No
     run.tables = {name: table if name in ("entities", "relations", "matches") else table.iloc[:0] for name, table in run.tables.items()}
     run.tables["entities"]["degree"] = 0
     run.metrics = None
-    app = open_page("dataset", run=write_run(run, models))
-    assert_no_crash(app)
-    reported = words(app)
-    assert "No triples" in reported
-    assert "0 known links" in reported
-    assert "without a triple (64)" in [tab.label for tab in app.tabs]
+    name = write_run(run, models)
+    said = {tab: open_page("dataset", run=name, tab=tab) for tab in ("overview", "degrees", "samples", "detail")}
+    for app in said.values():
+        assert_no_crash(app)
+    assert "0 known links" in words(said["overview"])
+    assert "No triples" in words(said["degrees"])
+    assert "No triples" in words(said["samples"])
+    assert "without a triple (64)" in [tab.label for tab in said["detail"].tabs]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from engine.analysis.entities import bucket_names, degree_buckets
 from engine.explore.comparison import bucket_ranks, outcomes
 from engine.runs import RunStore
 from engine.runs.entities import short_id
-from tests.app.conftest import OpenPage, assert_no_crash, links, with_open, words
+from tests.app.conftest import OpenPage, assert_no_crash, figures, links, with_open, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, analysed, jolted, sample_run, write_run
 
 CHOSEN = "1"
@@ -60,7 +59,7 @@ def control(app: AppTest, label: str) -> Any:
 
 
 def figure(app: AppTest) -> dict[str, Any]:
-    return dict(json.loads(app.get("plotly_chart")[0].proto.spec))
+    return dict(figures(app)[0])
 
 
 def numbers(values: Any) -> list[float]:
@@ -127,7 +126,7 @@ def test_an_address_without_a_tab_opens_the_list_where_it_asks_something_of_it(r
     for asked, charts in (({}, 1), ({"bucket": "2"}, 0), ({"show": "all"}, 0), ({"bucket": "2", "tab": "chart"}, 1)):
         app = open_page("degree", run=runs, **asked)
         assert_no_crash(app)
-        assert len(app.get("plotly_chart")) == charts
+        assert len(figures(app)) == charts
         assert any("id" in element.value.columns for element in app.dataframe) != bool(charts)
 
 
@@ -136,7 +135,7 @@ def test_choices_within_the_list_stay_in_it(runs: list[str], open_page: OpenPage
     control(app, "Show").set_value("misses").run()
     assert_no_crash(app)
     assert app.query_params == {"run": runs, "tab": "entities"}
-    assert not app.get("plotly_chart")
+    assert not figures(app)
 
 
 def test_two_runs_of_a_variant_are_named_by_their_ids(runs: list[str], second_run: MemoryRun, models: Path, open_page: OpenPage) -> None:

@@ -15,6 +15,7 @@ from engine.explore.neighbourhood import AttentionPart, IncidentTriples, facing,
 from engine.runs import RunStore
 from engine.runs.view import RunView
 from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
+from tests.app.conftest import tables as all_tables
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, assemble, graph_tables, sample_run, write_run
 
 CITY_5 = "http://one.example/resource/Entity_5"
@@ -22,7 +23,7 @@ CITY_5 = "http://one.example/resource/Entity_5"
 
 def tables(app: AppTest) -> dict[str, pd.DataFrame]:
     """The page's tables by their first column."""
-    return {str(element.value.columns[0]): element.value for element in app.dataframe}
+    return {str(table.columns[0]): table for table in all_tables(app)}
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_the_values_of_entity_and_match_are_next_to_each_other(run: str, view: R
     app = open_page("entity", run=run, side="source", entity=CITY_5)
     assert_no_crash(app)
     assert "Values side by side" in [one.value for one in app.subheader]
-    values = next(one.value for one in app.table if "comparison" in one.value.columns)
+    values = next(table for table in all_tables(app) if "comparison" in table.columns)
     first = values.iloc[0].str.replace("\\", "").str.strip("\u2068\u2069")
     assert first.tolist()[:3] == ["name", "City 5", match.title]
 

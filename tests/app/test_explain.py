@@ -22,7 +22,7 @@ from engine.explanation.summary import score_groups
 from engine.explore.neighbourhood import tied
 from engine.runs.verdicts import status_sentence
 from engine.runs.view import RowScores, RunView
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, assert_no_crash, figures, links, words
 from tests.explanation.probabilities import VALUES, fit, with_probability
 from tests.explanation.runs import drawn_run, explainer_of, lonely_task
 from tests.run_fixture import MemoryRun, sample_run, write_run
@@ -47,7 +47,7 @@ def uri(run: MemoryRun, side: str, index: int) -> str:
 
 
 def charts(app: AppTest) -> list[dict[str, Any]]:
-    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+    return figures(app)
 
 
 def states(app: AppTest) -> pd.DataFrame:
@@ -354,12 +354,11 @@ def test_hostile_labels_are_text_in_every_tab(tab: str, models: Path, open_page:
     app = open_page("explain", run=written(run, models), source=uri(run, "source", 3), target=uri(run, "target", 5), tab=tab)
     assert_no_crash(app)
     assert not app.error
-    cells = [str(cell) for table in app.table for cell in table.value.to_numpy().ravel()]
+    cells = [str(cell) for table in app.table for cell in table.value.to_numpy().ravel()]  # those that are read as Markdown
     shown = "\n".join([words(app), *cells, *(link.proto.label for link in app.get("page_link")), *(one.label for one in app.toggle)])
     for raw in ("<script>", "**b**", ":red[x]", "](javascript:", " $x$"):
         assert raw not in shown, raw
-    for chart in app.get("plotly_chart"):
-        assert not any(raw in chart.proto.spec for raw in ("<script>", "$x$"))
+    assert not any(raw in json.dumps(figures(app)) for raw in ("<script>", "$x$"))
 
 
 def test_of_an_entity_without_a_label_its_neighbour_is_named(models: Path, open_page: OpenPage) -> None:

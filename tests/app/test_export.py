@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import streamlit as st
+from streamlit.testing.v1 import AppTest
 
+from app.state import AS_TABLE
 from engine.explore.alignment import PairFilter
 from engine.exporting import (
     CANONICAL,
@@ -28,11 +30,16 @@ from engine.reviews import Choice, ReviewStore
 from engine.runs import RunStore
 from engine.runs.view import RunView
 from engine.util.paths import reviews_file
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, assert_no_crash, links, tables, with_open, words
 from tests.explore.test_review_queue import queue_of
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, sample_run, write_run
 
 Files = dict[str, Callable[[], bytes]]
+
+
+def command_of(app: AppTest) -> str:
+    """The command that the page shows once it is asked to."""
+    return str(with_open(app, AS_TABLE, "command").code[-1].value)
 
 
 def knowing() -> MemoryRun:
@@ -74,8 +81,8 @@ def test_every_format_shows_its_first_rows_and_offers_the_file(models: Path, ope
     assert not app.error
     assert button(app).label == f"Download 64 pairs as {FORMATS[fmt].title}"
     assert "The first 5 of 64 pairs." in words(app)
-    if app.dataframe:
-        assert app.dataframe[0].value["source"].tolist() == [f"http://one.example/resource/Entity_{number}" for number in range(5)]
+    if tables(app):
+        assert tables(app)[0]["source"].tolist() == [f"http://one.example/resource/Entity_{number}" for number in range(5)]
     else:
         assert "Entity_4" in app.code[0].value
         assert "Entity_5" not in app.code[0].value
@@ -83,8 +90,8 @@ def test_every_format_shows_its_first_rows_and_offers_the_file(models: Path, ope
 
 def test_the_preview_has_the_labels_first_and_the_download_stands_out(models: Path, open_page: OpenPage) -> None:
     app = open_page("export", run=write_run(knowing(), models))
-    assert app.dataframe[0].value.columns[:3].tolist() == ["source_label", "target_label", "probability"]
-    assert set(app.dataframe[0].value.columns) == set(COLUMNS)
+    assert tables(app)[0].columns[:3].tolist() == ["source_label", "target_label", "probability"]
+    assert set(tables(app)[0].columns) == set(COLUMNS)
     assert button(app).type == "primary"
 
 
@@ -114,7 +121,7 @@ def test_widgets_write_the_address_and_the_command_says_the_same(models: Path, o
     assert_no_crash(app)
     assert app.query_params["decoder"] == "stable"
     command = "python -m engine export towns/basic-s0-0123abcd --format csv --decoder stable --min-probability 0.5 --without-seeds"
-    assert app.code[-1].value == command
+    assert command_of(app) == command
     app.slider[0].set_value(0.0).run()
     app.toggle[0].set_value(True).run()
     assert not {"least", "seeds"} & set(app.query_params)
@@ -164,7 +171,7 @@ def test_reviewed_pairs(models: Path, open_page: OpenPage) -> None:
     app = open_page("export", run=run, part="reviewed")
     assert_no_crash(app)
     assert metrics(app)["Pairs"] == "1"
-    assert app.dataframe[0].value["reviewers"].tolist() == ["Ana"]
+    assert tables(app)[0]["reviewers"].tolist() == ["Ana"]
 
 
 def test_what_a_reviewed_sample_says_is_shown_beside_the_export(models: Path, open_page: OpenPage) -> None:
@@ -193,12 +200,12 @@ def test_a_run_without_probabilities_has_no_slider_and_says_why(run: str, open_p
 @pytest.mark.parametrize("fmt", [name for name, fmt in FORMATS.items() if fmt.stem == "graph"])
 def test_whose_identifier_a_folded_entity_gets(models: Path, open_page: OpenPage, fmt: str) -> None:
     app = open_page("export", run=write_run(knowing(), models), format=fmt)
-    assert "--canonical" not in app.code[-1].value
+    assert "--canonical" not in command_of(app)
     (chosen,) = [one for one in app.get("button_group") if one.label == "Canonical identifiers"]
     chosen.set_value("target").run()
     assert_no_crash(app)
     assert app.query_params["canonical"] in ("target", ["target"])
-    assert app.code[-1].value.endswith("--canonical target")
+    assert command_of(app).endswith("--canonical target")
 
 
 def test_the_merged_file_has_the_identifiers_that_were_chosen(models: Path, open_page: OpenPage, files: Files) -> None:
@@ -220,7 +227,7 @@ def test_other_formats_have_no_canonical_identifiers(models: Path, open_page: Op
     app = open_page("export", run=write_run(knowing(), models), format="csv", canonical="minted")
     assert_no_crash(app)
     assert not [one for one in app.get("button_group") if one.label == "Canonical identifiers"]
-    assert "--canonical" not in app.code[-1].value
+    assert "--canonical" not in command_of(app)
 
 
 def test_the_report_is_made_when_it_is_asked_for(models: Path, open_page: OpenPage, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +270,7 @@ def test_hostile_labels_stay_text(models: Path, open_page: OpenPage) -> None:
     run = write_run(knowing(), models)
     app = open_page("export", run=run, search=HOSTILE_LABELS[0])
     assert_no_crash(app)
-    assert app.dataframe[0].value["source_label"].tolist()[0] == HOSTILE_LABELS[0]
+    assert tables(app)[0]["source_label"].tolist()[0] == HOSTILE_LABELS[0]
     assert HOSTILE_LABELS[0] not in "\n".join(str(one.value) for one in app.markdown)
 
 
@@ -285,7 +292,7 @@ def test_known_links_win_unless_they_are_not_to(models: Path, open_page: OpenPag
     (toggle,) = [one for one in app.toggle if one.label == "Prefer known links"]
     toggle.set_value(False).run()
     assert app.query_params["links"] in ("no", ["no"])
-    assert app.code[-1].value.endswith("--predictions-only")
+    assert command_of(app).endswith("--predictions-only")
 
 
 def test_filters_for_contested_pairs_export_them(models: Path, open_page: OpenPage) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from app import state
 from engine.explore.alignment import PairFilter, alignments
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, assert_no_crash, words
+from tests.app.conftest import OpenPage, assert_no_crash, figures, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, graph_tables, sample_run, write_run
 
 
@@ -141,7 +140,7 @@ def test_a_facet_counts_the_pairs_that_all_other_filters_leave(models: Path, ope
     number = {name: len(chosen & set(triples.loc[triples["relation"] == one, ["head", "tail"]].to_numpy().ravel())) for one, name in names.items()}
     listed = sorted((-count, name) for name, count in number.items() if count)
     assert relation.options == [f"{name} · {-count}" for count, name in listed]
-    spec = json.loads(app.get("plotly_chart")[0].proto.spec)
+    spec = figures(app)[0]
     assert spec["layout"]["yaxis"]["type"] == "log"
     counted = sum(int(hover.partition(": ")[2].split()[0]) for hover in spec["data"][0]["hovertext"])
     assert counted == (few & right & (rows["entity"] >= 12)).sum() > 0, "all that have a probability"

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from app import text
 from engine.explore.proxies import ProxyView
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, figures, links, words
 from tests.run_fixture import MemoryRun, write_run
 
 CITY_5 = "http://one.example/resource/Entity_5"
@@ -28,7 +28,7 @@ def whole(whole_run: MemoryRun, models: Path, put_run: PutRun) -> str:
 
 
 def charts(app: AppTest) -> list[dict[str, Any]]:
-    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+    return figures(app)
 
 
 def numbers(values: Any) -> list[float]:
@@ -84,7 +84,7 @@ def test_three_numbers_first_and_only_the_open_tab(whole: str, whole_run: Memory
         assert {trace["type"] for chart in charts(app) for trace in chart["data"]} == ({kind} if kind else set())
         assert {metric.label: metric.value for metric in app.metric} == {
             "Nearest-proxy agreement": f"{agreement.same:.0%}",
-            "Random baseline": f"{agreement.chance:.1%}",
+            "Random pairs": f"{agreement.chance:.1%}",
             "Median divergence ratio": f"{np.median(view.drawn_divergence('entity')) / divergences.median():.1f}×",
         }
         assert bool(entity_links(app)) == (tab == "nearest")
@@ -173,7 +173,7 @@ def test_hostile_labels_are_text(whole: str, open_page: OpenPage) -> None:
         assert not app.error
         assert "<script>" not in words(app)
         assert "](javascript" not in words(app)
-        assert "<script>" not in "".join(chart.proto.spec for chart in app.get("plotly_chart"))
+        assert "<script>" not in json.dumps(figures(app))
 
 
 def test_without_links(whole_run: MemoryRun, models: Path, open_page: OpenPage) -> None:

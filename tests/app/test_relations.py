@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.state import AS_TABLE
-from tests.app.conftest import OpenPage, PutRun, assert_no_crash, links, with_open, words
+from tests.app.conftest import OpenPage, PutRun, assert_no_crash, figures, links, with_open, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, write_run
 
 
@@ -27,7 +27,7 @@ def ranking(app: AppTest) -> pd.DataFrame:
 
 
 def bars(app: AppTest) -> list[dict[str, Any]]:
-    spec = json.loads(app.get("plotly_chart")[0].proto.spec)
+    spec = figures(app)[0]
     return [trace for trace in spec["data"] if trace["type"] == "bar"]
 
 
@@ -130,7 +130,7 @@ def test_only_the_open_tab_is_there(whole: str, open_page: OpenPage) -> None:
     for tab, charts in (("importance", 1), ("counterparts", 0), ("examples", 0)):
         app = open_page("relations", run=whole, tab=tab)
         assert_no_crash(app)
-        assert len(app.get("plotly_chart")) == charts
+        assert len(figures(app)) == charts
         assert bool([link for link in links(app) if link.startswith("entity?")]) == (tab == "examples")
 
 
@@ -163,9 +163,9 @@ def test_hostile_names_are_text(whole_run: MemoryRun, models: Path, open_page: O
         assert "<b>" not in markdown
         assert "](javascript" not in markdown
         assert not [button.label for button in app.button if "<b>" in button.label or "](javascript" in button.label]
-        for chart in app.get("plotly_chart"):
-            assert "<b>{x}" not in chart.proto.spec
-            assert "%{z}" not in chart.proto.spec
+        drawn = json.dumps(figures(app))
+        assert "<b>{x}" not in drawn
+        assert "%{z}" not in drawn
     assert max(map(len, ranking(app)["relation"])) <= 82
 
 

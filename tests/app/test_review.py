@@ -23,7 +23,7 @@ from engine.runs import RunStore
 from engine.runs.verdicts import status_sentence
 from engine.runs.view import RunView
 from engine.util.paths import reviews_file
-from tests.app.conftest import OpenPage, assert_no_crash, links, with_open, words
+from tests.app.conftest import OpenPage, assert_no_crash, links, tables, with_open, words
 from tests.explanation.runs import drawn_run
 from tests.explore.test_review_queue import calibrated, contested_run, contradicting_run, queue_of
 from tests.run_fixture import BLANK_ENDS, MemoryRun, blank_ended_run, jolted, sample_run, write_run
@@ -482,7 +482,7 @@ def test_a_claim_is_shown_beside_its_rivals(models: Path, open_page: OpenPage, s
     store.decide(DATA, Choice(next(one for one in rivals if one != source), target, "reject"), "Bob", "bob")
     app = open_page("review", run=run, reviewer="Ann", kind="conflicts", known="yes", source=source, target=target)
     assert_no_crash(app)
-    table = app.dataframe[0].value
+    table = next(table for table in tables(app) if "source id" in table.columns)
     assert table["source id"].tolist() == rivals
     assert table[""].tolist().count("this pair") == 1
     assert table.loc[table["source id"] == source, ""].item() == "this pair"
@@ -564,8 +564,7 @@ def test_a_sample_is_judged_without_the_scores(run: str, open_page: OpenPage) ->
     assert shown(app)
     assert "CSLS" not in words(app).replace("CSLS then", "")
     assert not [one for one in app.expander if one.label.startswith("Details")]
-    tables = [one.value for one in app.table]
-    assert any("comparison" in table.columns for table in tables)
+    assert any("comparison" in table.columns for table in tables(app))
 
 
 def carried_over(store: ReviewStore, pairs: list[tuple[str, str]], reasons: dict[tuple[str, str], tuple[str, ...]], gone: str = "") -> None:

@@ -12,6 +12,7 @@ import pytest
 from filelock import FileLock
 from streamlit.testing.v1 import AppTest
 
+from app import state
 from app.training_figures import curve_figure, curve_sentence, curve_table
 from app.training_form import METHOD, METHOD_WORDS, SECTION_WORDS, offered_sections
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
@@ -24,7 +25,7 @@ from engine.reviews import Choice, ReviewStore
 from engine.training.semi import Round
 from engine.training.trainer import Progress
 from engine.util.paths import data_folder, reviews_file, trainer_lock
-from tests.app.conftest import OpenPage, assert_no_crash, links, words
+from tests.app.conftest import OpenPage, assert_no_crash, figures, links, with_open, words
 from tests.data.writers import small_sample, write_openea
 from tests.run_fixture import sample_run, write_run
 
@@ -140,7 +141,7 @@ def test_live_progress_curve_and_rounds(models: Path, open_page: OpenPage, train
     reported = words(app)
     assert [element.proto.text for element in app.get("progress")] == ["Epoch 2 of 80 · about 1 min 5 s left"]
     assert "Loss 101.000 → **102.000** in 2 epochs; Hits@1 on the validation links 0.500 → **0.600**" in reported
-    assert len(app.get("plotly_chart")) == 1
+    assert len(figures(app)) == 1
     assert app.dataframe[0].value["right"].tolist() == [0.9]
     press(app, "Stop training")
     assert JobQueue(models).find(job).state == "stopping"
@@ -237,7 +238,7 @@ def test_more_memory_than_there_is_is_refused(open_page: OpenPage, monkeypatch: 
 @pytest.mark.parametrize("variant", [*VARIANTS, "lightea"])
 def test_the_form_has_a_widget_for_every_setting_of_the_method(variant: str, open_page: OpenPage) -> None:
     asked = {"variant": variant} if variant in VARIANTS else {"set": f"{METHOD}={variant}"}
-    app = open_page("train", data="europe", **asked)
+    app = with_open(open_page("train", data="europe", **asked), state.ADVANCED)
     offered = " ".join(str(widget.help) for kind in (app.text_input, app.selectbox, app.checkbox) for widget in kind)
     for name, section in SECTIONS.items():
         keys = {option.key for option in section_options(section)}
@@ -264,7 +265,9 @@ def test_a_baseline_takes_the_place_of_the_variants(models: Path, open_page: Ope
 
 
 def test_every_setting_says_in_words_what_it_is(open_page: OpenPage) -> None:
-    pages = [open_page("train", data="europe", variant="literal"), open_page("train", data="europe", set=f"{METHOD}=lightea")]
+    pages = [
+        with_open(open_page("train", data="europe", **asked), state.ADVANCED) for asked in ({"variant": "literal"}, {"set": f"{METHOD}=lightea"})
+    ]
     shown = " ".join(words(app) for app in pages).translate(str.maketrans("", "", "\\\u2068\u2069"))
     for section in SECTIONS.values():
         for option in section_options(section):
@@ -273,7 +276,7 @@ def test_every_setting_says_in_words_what_it_is(open_page: OpenPage) -> None:
 
 
 def test_what_is_set_is_kept_in_the_address_and_leaves_it_when_taken_back(open_page: OpenPage) -> None:
-    app = open_page("train", data="europe")
+    app = with_open(open_page("train", data="europe"), state.ADVANCED)
     next(box for box in app.text_input if box.label == "dim").set_value("64").run()
     assert app.query_params["set"] == "encoder.dim=64"
     next(box for box in app.checkbox if box.label == "multi hop").uncheck().run()

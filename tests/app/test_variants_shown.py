@@ -9,7 +9,7 @@ import pytest
 
 from engine.runs import RunStore
 from engine.runs.view import RunView
-from tests.app.conftest import OpenPage, assert_no_crash, words
+from tests.app.conftest import OpenPage, assert_no_crash, tables, words
 from tests.run_fixture import sample_run, write_run
 
 CITY_5 = "http://one.example/resource/Entity_5"
@@ -38,7 +38,7 @@ def test_rounds_and_probabilities_are_shown_where_there_are_any(knowing_run: str
     app = open_page("entity", run=knowing_run, side="source", entity=CITY_5)
     assert_no_crash(app)
     next(toggle for toggle in app.toggle if toggle.label == "More columns").set_value(True).run()
-    table = next(element.value for element in app.dataframe if "match" in element.value.columns)
+    table = next(table for table in tables(app) if "match" in table.columns)
     assert table["probability"].tolist()[0] == pytest.approx(0.88)
     assert table["added"].tolist()[0] == "round 1"
     assert "names" not in table.columns
@@ -50,5 +50,5 @@ def test_a_basic_run_has_no_such_columns(run: str, open_page: OpenPage) -> None:
     app = open_page("entity", run=run, side="source", entity=CITY_5)
     assert_no_crash(app)
     next(toggle for toggle in app.toggle if toggle.label == "More columns").set_value(True).run()
-    table = next(element.value for element in app.dataframe if "rank" in element.value.columns)
+    table = next(table for table in tables(app) if "rank" in table.columns)
     assert not {"names", "probability", "added"} & set(table.columns)

@@ -18,7 +18,8 @@ QUICK = ["--set", "encoder.dim=8", "--set", "encoder.proxies=4", "--set", "train
 
 
 def train_here(experiment: Experiment, models: Path) -> str:
-    config = RunConfig(variant=experiment.variant, seed=experiment.seed).with_assignments(experiment.settings)  # type: ignore[arg-type]
+    variant, settings = experiment.config
+    config = RunConfig(variant=variant, seed=experiment.seed).with_assignments(settings)  # type: ignore[arg-type]
     return train_run(experiment.data, config, RunStore(models)).run.id
 
 

@@ -194,3 +194,18 @@ def test_reports_of_unlabelled_results_do_not_mix(tmp_path: Path) -> None:
     plan = reproduce.Plan((Path("a"),), ("basic",), (0, 1), ("data.valid_ratio=0.3",))
     for experiment in calibration.experiments(plan):
         assert experiment.settings == ("data.valid_ratio=0.1", "data.valid_ratio=0.3")
+
+
+def test_a_baseline_is_trained_like_a_variant(models: Path, tmp_path: Path, small_world: Path) -> None:
+    (row,) = rows(report(models, tmp_path, small_world, "--seeds", "0", "--variants", "lightea"))
+    (run,) = [run for run in runs_of(models).values() if run.manifest["variant"] == "lightea"]
+    assert row["variant"] == "lightea"
+    assert row["Hits@1"] == f"{run.metrics['target_to_source']['hits@1']:.3f}"
+    assert row["paper"] == row["difference"] == "-", "the publication has no such data"
+
+
+def test_a_variant_that_there_is_not_is_one_line(tmp_path: Path, small_world: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reproduce.main([str(small_world), "--models", str(tmp_path), "--variants", "lightae"], train_here) == 2
+    assert (
+        "there is no variant or baseline 'lightae'; choose from basic, semi, literal, gcn-align, lightea, mtranse, paris." in capsys.readouterr().err
+    )
