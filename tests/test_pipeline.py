@@ -144,6 +144,13 @@ def test_settings_that_older_engines_did_not_have_keep_their_run_ids() -> None:
     assert make_run_id(data, before) == "literal-s0-fadae654"
 
 
+def test_runs_whose_batches_are_as_before_keep_their_ids() -> None:
+    """Before the size of batches depended on the number of seed links, it was 1,024."""
+    few, many = (Identity("f" * 64, "given", own_links=False, several_names=frozenset(), num_seed_links=links) for links in (1024, 1025))
+    given = RunConfig().with_values({"training.batch_size": 1024})
+    assert make_run_id(few, RunConfig()) == make_run_id(few, given) == make_run_id(many, given) != make_run_id(many, RunConfig())
+
+
 @dataclasses.dataclass(frozen=True)
 class Identity:
     """What of a data set makes a run another one."""
@@ -152,6 +159,7 @@ class Identity:
     split: str
     own_links: bool
     several_names: frozenset[str]
+    num_seed_links: int = 600
 
 
 def no_links(folder: Path, *, labels: tuple[str, str] = ("left", "right")) -> Path:

@@ -255,7 +255,7 @@ def test_ended_by_the_machine_it_keeps_its_state_and_takes_no_other(
 def test_news_are_whole_whenever_they_are_read_and_a_resumed_curve_continues(models: Path) -> None:
     jobs_folder(models).mkdir(parents=True)
     now = [100.0]
-    estimate = estimate_training(SIZES, RunConfig(), MACHINE)
+    estimate = estimate_training(SIZES, RunConfig().with_values({"training.epochs": 20}), MACHINE)
     reporter = Reporter(models, "0" * 8, estimate, clock=lambda: now[0])
     for epoch in range(1, 6):
         reporter.event(Progress(epoch, 20, float(epoch), 45.0 + 2.0 * epoch, 0.0, None, None if epoch == 1 else 2.0))
