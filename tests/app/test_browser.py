@@ -177,6 +177,8 @@ def test_an_identifier_is_shown_as_it_is_and_copied(browser: Browser, app: str) 
 
 def click_a_neighbour(page: Page) -> None:
     """Some neighbour in the facing figure, whose boxes are drawn and are no elements: column by column until one answers."""
+    page.get_by_text("Neighbourhood comparison").first.scroll_into_view_if_needed()
+    page.mouse.wheel(0, 600)  # it is drawn once it is scrolled to
     figure = page.locator("[data-testid^=stECharts]").first
     figure.locator("canvas").first.wait_for()
     page.wait_for_selector(QUIET)
@@ -262,7 +264,7 @@ def test_an_analysts_path(browser: Browser, page: Page, app: str) -> None:
     page.locator("[data-testid=stPageLink-NavLink]", has_text="北京市").first.click()
     heading(page, "北京市")
 
-    choose_row(page, "Best matches in", 1)
+    page.get_by_role("table", name="Table: matches").locator("tbody tr").nth(1).click()
     page.wait_for_function("new URLSearchParams(location.search).has('match')")
     page.get_by_text("incorrect: contradicts a known link").first.wait_for()
     click_a_neighbour(page)

@@ -106,7 +106,7 @@ def test_what_matches_why_and_which_is_the_rival(page: Page, app: str, explainab
     page.goto(f"{app}/?run={explainable}")
     find(page, ENTITY)
     expect(main(page).get_by_text("correct: test link").first).to_be_visible(timeout=PATIENCE)
-    assert cells(page.get_by_test_id("stDataFrame").nth(1), "match")[0] == MATCH
+    expect(page.get_by_role("table", name="Table: matches").locator("tbody td").first).to_have_text(MATCH, timeout=PATIENCE)
     verdict = explained(page)
     assert re.search(rf"\d of \d neighbours match, '{RIVAL}' is a close rival", verdict)
     assert "A test link confirms the pair." in verdict
