@@ -23,7 +23,8 @@ th { position: sticky; top: 0; font-weight: 400; background: var(--st-secondary-
 th[title] { text-decoration: underline dotted; text-underline-offset: 0.2em; cursor: help; }
 tbody tr { border-top: 1px solid var(--st-border-color); }
 @media (min-width: 501px) { td { min-width: 6em; } }
-.number, td.number { min-width: 0; text-align: end; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.wide td { min-width: 4.5em; }
+.number, td.number, .wide td.number { min-width: 0; text-align: end; white-space: nowrap; font-variant-numeric: tabular-nums; }
 button { all: unset; cursor: pointer; text-decoration: underline; text-underline-offset: 0.15em; }
 button:focus-visible { outline: 2px solid var(--st-primary-color); outline-offset: 2px; }
 .choices tr { cursor: pointer; }
@@ -74,8 +75,15 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   table.tHead.replaceChildren(head);
   table.tBodies[0].replaceChildren(...rows);
   frame.style.maxHeight = data.height ? `${data.height}px` : "";
-  frame.tabIndex = data.height ? 0 : -1;
+  table.classList.toggle("wide", data.columns.length > 4);
+  const reachable = () => {  // by the keyboard, where it has to be scrolled
+    frame.tabIndex = frame.scrollWidth > frame.clientWidth || frame.scrollHeight > frame.clientHeight ? 0 : -1;
+  };
+  const sized = new ResizeObserver(reachable);
+  sized.observe(frame);
+  reachable();
   frame.dataset.drawn = "yes";
+  return () => sized.disconnect();
 }
 """
 

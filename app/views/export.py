@@ -385,7 +385,7 @@ def _command(run: OpenRun, fmt: Format, address: ExportAddress) -> str:
 def _report(run: OpenRun) -> None:
     """The run's report, made when the button is pressed."""
     st.subheader("Report", anchor=False)
-    st.caption("Figures, tables and examples of this run in one HTML file, which opens without the app. The command `report` writes the same file.")
+    st.caption("Figures, tables and examples of this run in one HTML file, which opens without the app. The command *report* writes the same file.")
     st.download_button(
         "Download report",
         lambda: run.report().encode("utf-8", "replace"),
