@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from app import cache
 from engine.runs import RunStore
-from tests.app.conftest import OpenPage, assert_no_crash, words
+from tests.app.conftest import OpenPage, assert_no_crash, tables, words
 from tests.run_fixture import MemoryRun, analysed, jolted, sample_run, write_run
 
 CREATED = "2026-11-01T12:00:00+00:00"
@@ -96,5 +97,5 @@ def test_searches_of_all_entities_run_one_at_a_time(run: str) -> None:
     assert most == [1]
 
 
-def scores(app: object) -> list[str]:
-    return [str(score) for table in app.dataframe if "CSLS" in table.value for score in table.value["CSLS"]]  # type: ignore[attr-defined]
+def scores(app: AppTest) -> list[str]:
+    return [str(score) for table in tables(app) if "CSLS" in table for score in table["CSLS"]]
