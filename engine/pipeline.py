@@ -76,7 +76,7 @@ from engine.training.device import EXECUTION_OPTIONS, bfloat16_pays, choose_devi
 from engine.training.estimate import Share, check_memory, task_sizes
 from engine.training.inheritance import Inheritance
 from engine.training.orders import Embed, FeatureRows, carried_out, kept_parts
-from engine.training.schedule import ONE_BATCH
+from engine.training.schedule import ONE_BATCH, batch_size
 from engine.training.semi import Round, Selection
 from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
 from engine.training.worker import dealt, lead, leading
@@ -779,7 +779,7 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
     """For example ``basic-s0-3f9c2a71``: variant, seed, and a hash of data, split, settings and engine version."""
     values = with_absolute_paths(config).to_dict()
     values["training"] = {key: value for key, value in values["training"].items() if key not in EXECUTION_OPTIONS}
-    if config.training.batch_size is None and task.num_seed_links <= ONE_BATCH:  # what runs with as few links were made with
+    if batch_size(config, task.num_seed_links) == ONE_BATCH:  # before it depended on anything, it was this
         values["training"]["batch_size"] = ONE_BATCH
     for reading in ("ontology", "links"):  # the fingerprint of the data says which graphs and links it gave
         del values["data"][reading]

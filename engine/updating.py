@@ -112,12 +112,12 @@ def own_settings(parent: Run) -> RunConfig:
 def short_epochs(before: RunConfig, parent: Run) -> dict[str, Any]:
     """Epochs and rounds of an update."""
     links = int(parent.manifest["data"]["links"]["train"])
-    full = before.training.epochs or default_epochs(before.training, max(links, 1))
+    full = before.training.epochs or default_epochs(before, max(links, 1))
     if before.variant == "basic" or not before.semi.rounds:
         return {"training.epochs": max(1, math.ceil(SHARE_OF_EPOCHS * full))}
     pairs = max(links + len(last_selection(parent)), 1)
     asked = before.semi.round_epochs
-    each = round_epochs(before.semi, before.training, links, pairs, started=True) if asked is None else math.ceil(SHARE_OF_ROUND * asked)
+    each = round_epochs(before, links, pairs, started=True) if asked is None else math.ceil(SHARE_OF_ROUND * asked)
     return {"training.epochs": FIRST_EPOCHS, "semi.rounds": min(ROUNDS, before.semi.rounds), "semi.round_epochs": each}
 
 

@@ -148,6 +148,8 @@ def test_runs_whose_batches_are_as_before_keep_their_ids() -> None:
     """Before the size of batches depended on the number of seed links, it was 1,024."""
     few, many = (Identity("f" * 64, "given", own_links=False, several_names=frozenset(), num_seed_links=links) for links in (1024, 1025))
     given = RunConfig().with_values({"training.batch_size": 1024})
+    semi = RunConfig(variant="semi")
+    assert make_run_id(many, semi) == make_run_id(many, semi.with_values({"training.batch_size": 1024}))
     assert make_run_id(few, RunConfig()) == make_run_id(few, given) == make_run_id(many, given) != make_run_id(many, RunConfig())
 
 

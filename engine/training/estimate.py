@@ -292,8 +292,8 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
     more = pairs + round(pool * (SELECTED_OF_ALL if everyone else SELECTED_SHARE))
     starts = config.variant != "basic" and config.semi.start != "seeds"
     begun = pairs + round(pool * STARTED_SHARE) if starts else pairs
-    basic = training.epochs or (started_epochs(training, pairs, begun) if starts else default_epochs(training, pairs))
-    parts = [(basic, begun), *[(round_epochs(config.semi, training, pairs, begun), more)] * rounds]
+    basic = training.epochs or (started_epochs(config, pairs, begun) if starts else default_epochs(config, pairs))
+    parts = [(basic, begun), *[(round_epochs(config, pairs, begun), more)] * rounds]
     counted = [_epoch(sizes, config, size) for _, size in parts]
     return Work(
         epochs=tuple(epochs for epochs, _ in parts),
@@ -308,7 +308,7 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
 def _epoch(sizes: Sizes, config: RunConfig, pairs: int) -> tuple[float, float, int]:
     """Operations of matrix products, gathered values and steps of an epoch on a number of pairs."""
     encoder, loss, sampled = config.encoder, config.loss, sampled_entities(sizes, config)
-    steps = steps_of(pairs, batch_size(config.training, sizes.train))
+    steps = steps_of(pairs, batch_size(config, sizes.train))
     channels, wide = encoder.num_channels, encoder.width
     candidates = sampled if loss.candidates == "both" else sampled / 2
     passes = 3 if loss.kind == "softmax" or loss.tail_mass == 0 else 1  # backward passes over all candidates as well
@@ -320,7 +320,7 @@ def _epoch(sizes: Sizes, config: RunConfig, pairs: int) -> tuple[float, float, i
 
 def sampled_entities(sizes: Sizes, config: RunConfig) -> int:
     """Of both graphs, those that a step computes to the end."""
-    return sum(Sampling.of(*sizes.entities, config.loss, batch_size(config.training, sizes.train)).counts)
+    return sum(Sampling.of(*sizes.entities, config.loss, batch_size(config, sizes.train)).counts)
 
 
 def _pool(sizes: Sizes, config: RunConfig) -> int:
@@ -508,7 +508,7 @@ def estimate_division(task: AlignmentTask, config: RunConfig, processes: int, al
     largest = Share.largest(parts, stored=isinstance(task, StoredTask))
     sizes, encoder = task_sizes(task), config.encoder
     shared = 2 * task.num_relations * encoder.dim + encoder.output_width * (encoder.width + encoder.proxies + 1)
-    pairs = min(len(task.train_links), batch_size(config.training, len(task.train_links)))
+    pairs = min(len(task.train_links), batch_size(config, len(task.train_links)))
     sent = max(step_bytes(part.sent, part.halo, processes, encoder, pairs, shared, again=largest.pieces) for part in parts)
     share = max(part.triples for part in parts) / max(sum(sizes.triples), 1)
     work = count_work(sizes, config)

@@ -174,7 +174,7 @@ class Trainer:
             raise ConfigError(f"training.patience needs validation links, and there are none; {hold_out}remove it.")
         check_processes(task, ranks.size)
         self.task, self.config, self.ranks = task, config, ranks
-        self.batch_size = batch_size(config.training, len(task.train_links))
+        self.batch_size = batch_size(config, len(task.train_links))
         self.threads = choose_threads(config.training.threads)
         self.device = choose_device(config.training.device)
         self.precision = ranks.first(lambda: choose_precision(config.training.precision, self.device))  # tried out, so others might choose otherwise
@@ -209,8 +209,8 @@ class Trainer:
         if training.epochs:
             return training.epochs
         if self.start is not None and len(self.start):
-            return started_epochs(training, links, self.seed_pairs)
-        return default_epochs(training, max(links, 1))
+            return started_epochs(self.config, links, self.seed_pairs)
+        return default_epochs(self.config, max(links, 1))
 
     @property
     def rounds(self) -> int:
@@ -220,7 +220,7 @@ class Trainer:
     @property
     def round_epochs(self) -> int:
         started = self.seed_pairs > MOSTLY_STARTED * len(self.task.train_links)
-        return round_epochs(self.config.semi, self.config.training, len(self.task.train_links), self.seed_pairs, started=started)
+        return round_epochs(self.config, len(self.task.train_links), self.seed_pairs, started=started)
 
     @property
     def epochs(self) -> int:

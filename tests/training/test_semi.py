@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.config import RunConfig, SemiConfig, TrainingConfig
+from engine.config import RunConfig, SemiConfig
 from engine.data import AlignmentTask, load_task
 from engine.decoding import GraphEvidence
 from engine.decoding.graph_evidence import Incidence
@@ -209,22 +209,19 @@ def test_test_links_choose_nothing(small_task: AlignmentTask) -> None:
     assert torch.equal(final(small_task, SMALL), final(other, SMALL))
 
 
-@pytest.mark.parametrize(
-    ("links", "pairs", "epochs"),
-    [(4500, 14_000, 2), (4500, 4500, 5), (4500, 10_500, 2), (30_000, 90_000, 2), (750, 14_000, 5), (710, 710, 15)],
-)
+@pytest.mark.parametrize(("links", "pairs", "epochs"), [(4500, 4500, 5), (30_000, 90_000, 5), (710, 710, 15), (1, 1, 15), (2000, 2000, 8)])
 def test_the_rule_for_epochs_of_a_round(links: int, pairs: int, epochs: int) -> None:
-    assert round_epochs(SemiConfig(), TrainingConfig(), links, pairs) == epochs
-    assert round_epochs(SemiConfig(), TrainingConfig(effort=0.4), links, pairs) == math.ceil(0.4 * epochs)
-    assert round_epochs(SemiConfig(round_epochs=3), TrainingConfig(effort=0.4), links, pairs) == 3
-    assert round_epochs(SemiConfig(), TrainingConfig(batch_size=1024), 4500, 4500) == 5
+    semi = RunConfig(variant="semi")
+    assert round_epochs(semi, links, pairs) == epochs
+    assert round_epochs(semi.with_values({"training.effort": 0.4}), links, pairs) == math.ceil(0.4 * epochs)
+    assert round_epochs(semi.with_values({"training.effort": 0.4, "semi.round_epochs": 3}), links, pairs) == 3
 
 
-def test_many_pairs_to_start_with_take_fewer_epochs_of_small_batches() -> None:
-    assert started_epochs(TrainingConfig(), 4500, 10_646) == 6
-    assert started_epochs(TrainingConfig(batch_size=1024), 4500, 10_646) == 10
-    assert started_epochs(TrainingConfig(), 45, 6000) == 10
-    assert started_epochs(TrainingConfig(), 45, 500) == 60
+def test_many_pairs_to_start_with_take_fewer_epochs() -> None:
+    semi = RunConfig(variant="semi")
+    assert started_epochs(semi, 4500, 10_646) == 10
+    assert started_epochs(semi, 45, 6000) == 10
+    assert started_epochs(semi, 45, 500) == 60
 
 
 def test_on_data_of_a_users_own_rounds_select_among_all_entities(task: AlignmentTask) -> None:

@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.config import PRESETS, RunConfig, TrainingConfig
+from engine.config import PRESETS, RunConfig
 from engine.data import AlignmentTask, load_task
 from engine.errors import ConfigError, TrainingError
 from engine.evaluation.metrics import evaluate_links
@@ -301,20 +301,27 @@ def test_one_seed_link_is_enough_to_run(task: AlignmentTask) -> None:
     [(4500, 512, 11), (710, 1024, 60), (1, 1024, 60), (1024, 1024, 60), (1025, 512, 33), (15_000, 1000, 11), (30_000, 2000, 11), (90_000, 2048, 11)],
 )
 def test_the_rule_for_batches_and_epochs(links: int, size: int, epochs: int) -> None:
-    assert batch_size(TrainingConfig(), links) == size
-    assert default_epochs(TrainingConfig(), links) == epochs
+    assert batch_size(RunConfig(), links) == size
+    assert default_epochs(RunConfig(), links) == epochs
+
+
+@pytest.mark.parametrize(("links", "size", "epochs"), [(4500, 1024, 20), (710, 1024, 60), (30_000, 2000, 11)])
+def test_with_rounds_batches_are_larger(links: int, size: int, epochs: int) -> None:
+    semi = RunConfig(variant="semi")
+    assert batch_size(semi, links) == size
+    assert default_epochs(semi, links) == epochs
 
 
 @pytest.mark.parametrize(("links", "epochs"), [(4500, 20), (710, 60), (30_000, 11)])
 def test_a_given_size_of_batches_is_kept(links: int, epochs: int) -> None:
-    given = TrainingConfig(batch_size=1024)
+    given = RunConfig().with_values({"training.batch_size": 1024})
     assert batch_size(given, links) == 1024
     assert default_epochs(given, links) == epochs
 
 
 def test_less_effort_is_fewer_epochs_where_none_are_set(task: AlignmentTask) -> None:
     fast = RunConfig().with_values(PRESETS["fast"])
-    assert default_epochs(TrainingConfig(effort=0.6), 4500) == 7
+    assert default_epochs(RunConfig().with_values({"training.effort": 0.6}), 4500) == 7
     assert Trainer(task, fast).epochs == 36 == 0.6 * Trainer(task, RunConfig()).epochs
     assert Trainer(task, fast.with_values({"training.epochs": 7})).epochs == 7
     assert Trainer(task, dataclasses.replace(fast, variant="semi")).epochs < 0.65 * Trainer(task, RunConfig(variant="semi")).epochs
