@@ -119,6 +119,26 @@ def test_freed_memory_goes_back_to_the_system() -> None:
     assert int(done.stdout) > 80
 
 
+@pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the C library cannot be asked to")
+def test_freed_memory_is_kept_only_while_that_is_wanted() -> None:
+    """In a process of its own: pages that are asked for again are no new ones."""
+    script = (
+        "import resource\n"
+        "from engine.util.memory import freed_memory_kept, give_back\n"
+        "def faults():\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    for _ in range(5): del (piece := bytearray(40 << 20))[0:1]\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "usual = faults()\n"
+        "with freed_memory_kept(): faults(); kept = faults()\n"
+        "give_back(); print(usual, kept, faults())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    usual, kept, after = map(int, done.stdout.split())
+    assert kept < usual / 2
+    assert after > kept
+
+
 def rdf_texts(statements: int) -> dict[str, str]:
     """The same statements in four syntaxes: a line each, several a line, as elements, all in one line."""
     base, rows = "http://example.org/resource/", [(f"Some_entity_{k % 97}", f"relation_{k % 7}", f"Some_entity_{k % 89}") for k in range(statements)]

@@ -98,3 +98,15 @@ def test_a_flat_row_keeps_its_hardest_up_to_the_limit(most: int) -> None:
         assert len(columns) <= max(most, (weights > np.exp(-1)).sum())
         assert limited.left_out[row] == pytest.approx(np.delete(weights, columns).sum(), rel=1e-3, abs=1e-6)
         assert np.delete(weights, columns).max() <= weights[columns].min() * 1.001
+
+
+@pytest.mark.parametrize(("size", "tail_mass"), [(0.001, 0.01), (0.3, 0.01), (1.0, 1e-5), (1.0, 0.3)])
+def test_what_lies_far_below_is_summed_as_if_it_were_sorted_into_levels(size: float, tail_mass: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flat rows, which have to be looked at down to the last level, and rows of which the nearest few nats decide."""
+    random = np.random.default_rng(5)
+    products = (random.normal(size=(6, 3000)) ** 3 * np.geomspace(size, 1, 6)[:, None]).astype(np.float32)
+    near, columns = mined(products, tail_mass)
+    monkeypatch.setattr(kernels, "NEAR", kernels.LEVELS)
+    deep, all_columns = mined(products, tail_mass)
+    assert columns == all_columns
+    assert near.left_out == pytest.approx(deep.left_out, rel=1e-5, abs=1e-9)
