@@ -43,7 +43,7 @@ from engine.runs.tensors import has_table
 from engine.runs.view import RunView
 from engine.runs.writer import REVIEWS
 from engine.training.inheritance import Inheritance, check_encoder
-from engine.training.schedule import default_epochs, round_epochs
+from engine.training.schedule import first_epochs, round_epochs
 from engine.training.semi import Selection, no_selection
 from engine.util.arrays import IntArray
 from engine.util.paths import reviews_file
@@ -112,7 +112,7 @@ def own_settings(parent: Run) -> RunConfig:
 def short_epochs(before: RunConfig, parent: Run) -> dict[str, Any]:
     """Epochs and rounds of an update."""
     links = int(parent.manifest["data"]["links"]["train"])
-    full = before.training.epochs or default_epochs(before, max(links, 1))
+    full = first_epochs(before, links, links)
     if before.variant == "basic" or not before.semi.rounds:
         return {"training.epochs": max(1, math.ceil(SHARE_OF_EPOCHS * full))}
     pairs = max(links + len(last_selection(parent)), 1)

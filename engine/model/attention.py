@@ -18,9 +18,9 @@ from torch.autograd.function import once_differentiable
 
 from engine.model import kernels
 from engine.model.adjacency import Adjacency, Csr, Int32Array, cumulative, to_torch
-from engine.model.exchange import Neighbours, Piece, add_to_rows
+from engine.model.exchange import Neighbours, Piece, add_to_rows, given_back
 from engine.util.arrays import IntArray
-from engine.util.devices import block_of, has_kernels, without_kernels
+from engine.util.devices import block_of, has_kernels
 from engine.util.threads import cut
 
 
@@ -104,12 +104,10 @@ class MessageEntries(NamedTuple):
         for part in cut(len(self.receivers), block_of(bytes_per_entry, self.receivers.device)):
             yield MessageEntries(self.receivers[part], self.senders[part], self.units[part])
 
-    def of(self, block: Piece, whole: bool) -> MessageEntries:
-        """Those whose senders are in a block, by their number there; ``whole``: all of them are."""
-        if whole:
-            return self
-        here = (self.senders >= block.start) & (self.senders < block.stop)
-        return MessageEntries(self.receivers[here], self.senders[here] - block.start, self.units[here])
+    def of(self, neighbours: Neighbours, block: Piece) -> MessageEntries:
+        """Those whose senders are in a block, by their number there."""
+        here, senders = neighbours.within(block, self.senders)
+        return MessageEntries(self.receivers[here], senders, self.units[here])
 
 
 def aggregate(
@@ -139,21 +137,6 @@ def aggregate(
         (n, C, d); zero for entities without messages.
     """
     return _aggregated(graph, x, vectors, scores, Wanted(reflect, rows, messages))[0]
-
-
-def aggregate_plain(
-    graph: MessageGraph,
-    x: Tensor,
-    vectors: Tensor,
-    scores: Tensor,
-    *,
-    reflect: bool = True,
-    rows: Tensor | None = None,
-    messages: int | None = None,
-) -> Tensor:
-    """:func:`aggregate` in plain torch, for any device, some entries at a time."""
-    with without_kernels():
-        return aggregate(graph, x, vectors, scores, reflect=reflect, rows=rows, messages=messages)
 
 
 def next_layer(
@@ -270,14 +253,15 @@ class _Aggregate(torch.autograd.Function):
         asked, way, grad = ctx.asked, ctx.way, grad.contiguous()
         softmax = Softmax(vectors, shares, totals)
         sums = way.gradients(grad, torch.einsum("ecd,ecd->ec", grad, out), softmax)
-        dx = x.new_empty(0)
-        for number, (block, sent) in enumerate(ctx.graph.neighbours.rows(x, kept)):
-            back = way.back(number, block, sent, softmax, sums)
-            if block.exchange is None:
-                dx = back
-            else:
-                block.exchange.give_back(back, dx)
-            del sent, back
+
+        def gradients() -> Iterator[tuple[Piece, Tensor]]:
+            for number, (block, sent) in enumerate(ctx.graph.neighbours.rows(x, kept)):
+                back = way.back(number, block, sent, softmax, sums)
+                del sent
+                yield block, back
+                del back
+
+        dx = given_back(gradients())
         if asked.of_sums:
             assert grad_taken is not None, "a function's outputs that are not used have a gradient of zeros"
             dx = dx.add_(grad_taken) if asked.taken is None else add_to_rows(dx, asked.taken, grad_taken)
@@ -350,8 +334,7 @@ class ByTorch:
     """The same in plain torch: the messages of a block of entries are made, added up and forgotten."""
 
     def __init__(self, graph: MessageGraph, asked: Wanted) -> None:
-        self.asked, self.incoming = asked, graph.entries(asked.rows, asked.messages)
-        self.whole = len(graph.neighbours.blocks) == 1
+        self.asked, self.neighbours, self.incoming = asked, graph.neighbours, graph.entries(asked.rows, asked.messages)
 
     def totals(self, shares: Tensor, number: int) -> Tensor:
         return shares.new_zeros((number, shares.shape[1])).index_add_(0, self.incoming.receivers, shares[self.incoming.units])
@@ -360,7 +343,7 @@ class ByTorch:
         return x.new_zeros((number, *x.shape[1:]))
 
     def add(self, block: Piece, sent: Tensor, softmax: Softmax, out: Tensor) -> None:
-        for receivers, senders, units in self.incoming.of(block, self.whole).blocks(_message_bytes(sent)):
+        for receivers, senders, units in self.incoming.of(self.neighbours, block).blocks(_message_bytes(sent)):
             message = sent[senders]  # (entries, C, d)
             if self.asked.reflect:
                 relation = softmax.vectors[units].unsqueeze(1)  # (entries, 1, d)
@@ -373,7 +356,7 @@ class ByTorch:
 
     def back(self, number: int, block: Piece, sent: Tensor, softmax: Softmax, sums: Backward) -> Tensor:
         dsent = torch.zeros_like(sent)
-        for receivers, senders, units in self.incoming.of(block, self.whole).blocks(2 * _message_bytes(sent)):
+        for receivers, senders, units in self.incoming.of(self.neighbours, block).blocks(2 * _message_bytes(sent)):
             weights = (softmax.shares[units] / softmax.totals[receivers]).to(sent.dtype).unsqueeze(-1)  # (entries, C, 1)
             above, message = sums.grad[receivers], sent[senders]  # (entries, C, d)
             both = (above * message).sum(-1, keepdim=True)
@@ -453,25 +436,10 @@ class RowMean:
         out: Tensor = operation.apply(features, self)  # type: ignore[no-untyped-call]
         return out
 
-    def plain(self, features: Tensor) -> Tensor:
-        """The same in plain torch, for any device."""
-        with without_kernels():
-            return self(features)
-
     def entries(self, block: Piece) -> tuple[Tensor, Tensor]:
         """Rows and columns of the entries in a block of columns."""
-        if len(self.neighbours.blocks) == 1:
-            return self.rows, self.columns
-        here = (self.columns >= block.start) & (self.columns < block.stop)
-        return self.rows[here], self.columns[here] - block.start
-
-    def given_back(self, gradients: Iterator[tuple[Piece, Tensor]]) -> Tensor:
-        """The gradient of the own rows, with what others have of it."""
-        _, own = next(gradients)
-        for block, one in gradients:
-            assert block.exchange is not None
-            block.exchange.give_back(one, own)
-        return own
+        here, columns = self.neighbours.within(block, self.columns)
+        return self.rows[here], columns
 
 
 class _PlainMean(torch.autograd.Function):
@@ -494,7 +462,7 @@ class _PlainMean(torch.autograd.Function):
                 rows, columns = mean.entries(block)
                 yield block, add_rows(grad.new_zeros((block.stop - block.start, grad.shape[1])), weighed, columns, rows)
 
-        return mean.given_back(gradients()), None
+        return given_back(gradients()), None
 
 
 def add_rows(out: Tensor, source: Tensor, to: Tensor, of: Tensor) -> Tensor:
@@ -529,7 +497,7 @@ class _FusedMean(torch.autograd.Function):
                 yield block, out
 
         if mean.symmetric:
-            return mean.given_back(gradients()), None
+            return given_back(gradients()), None
         parts = torch.zeros((len(mean.bounds) - 1, csr.num_columns, grad.shape[1]), dtype=grad.dtype)
         kernels.scatter_rows(mean.bounds, csr.offsets, csr.columns, grad.numpy(), ctx.weights, parts.numpy())
         return parts.sum(0), None

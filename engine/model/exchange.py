@@ -113,11 +113,28 @@ class Neighbours:
     def own(self) -> int:
         return self.blocks[0].stop
 
+    def within(self, block: Piece, numbers: Tensor) -> tuple[Tensor | slice, Tensor]:
+        """Which of some rows' numbers are in a block, and their numbers there."""
+        if len(self.blocks) == 1:
+            return slice(None), numbers
+        here = (numbers >= block.start) & (numbers < block.stop)
+        return here, numbers[here] - block.start
+
     def rows(self, own: Tensor, kept: Sequence[Tensor] = ()) -> Iterator[tuple[Piece, Tensor]]:
         """Each block with its rows: what was kept of others' rows, or what they send now. All processes walk along together."""
         left = iter(kept)
         for block in self.blocks:  # nothing here may hold a piece while the next one comes
             yield block, own if block.exchange is None else next(left) if kept else block.exchange.fetch(own)
+
+
+def given_back(gradients: Iterator[tuple[Piece, Tensor]]) -> Tensor:
+    """The gradient of the own rows, which come first, with what others have of it. All processes call it together."""
+    _, own = next(gradients)
+    for block, one in gradients:
+        assert block.exchange is not None
+        block.exchange.give_back(one, own)
+        del one  # nothing here may hold a piece while the next one comes
+    return own
 
 
 def reached_by(exchange: Exchange, own: int, entities: int) -> Neighbours:

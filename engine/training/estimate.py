@@ -32,7 +32,7 @@ from engine.search.tiles import HELD_BYTES
 from engine.training.baselines import BASELINES, Effort
 from engine.training.device import bfloat16_pays, count_threads, usable_cores
 from engine.training.ownership import part_sizes
-from engine.training.schedule import batch_size, default_epochs, round_epochs, started_epochs, steps_of
+from engine.training.schedule import batch_size, first_epochs, round_epochs, steps_of
 from engine.training.semi import selects_among_all
 from engine.training.trainer import check_processes
 from engine.util.memory import MIB, need_words
@@ -284,7 +284,6 @@ def embedding_width(sizes: Sizes, config: RunConfig) -> int:
 
 def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) -> Work:
     """What the epochs compute, those on the seed links and those of each round."""
-    training = config.training
     pairs = max(sizes.train, 1)
     rounds = 0 if config.variant == "basic" else config.semi.rounds
     pool = _pool(sizes, config)
@@ -292,8 +291,7 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
     more = pairs + round(pool * (SELECTED_OF_ALL if everyone else SELECTED_SHARE))
     starts = config.variant != "basic" and config.semi.start != "seeds"
     begun = pairs + round(pool * STARTED_SHARE) if starts else pairs
-    basic = training.epochs or (started_epochs(config, pairs, begun) if starts else default_epochs(config, pairs))
-    parts = [(basic, begun), *[(round_epochs(config, pairs, begun), more)] * rounds]
+    parts = [(first_epochs(config, pairs, begun), begun), *[(round_epochs(config, pairs, begun), more)] * rounds]
     counted = [_epoch(sizes, config, size) for _, size in parts]
     return Work(
         epochs=tuple(epochs for epochs, _ in parts),

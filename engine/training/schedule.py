@@ -54,11 +54,22 @@ def default_epochs(config: RunConfig, seed_links: int) -> int:
     return math.ceil(config.training.effort * max(LEAST_EPOCHS, math.ceil(wanted / steps)))
 
 
-def started_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
-    """The same where training starts with more pairs than the seed links: as many steps as these alone would get, and at least 10 epochs."""
-    size = batch_size(config, seed_links)
-    alone = default_epochs(config, max(seed_links, 1)) * steps_of(seed_links, size)
-    return max(math.ceil(config.training.effort * LEAST_STARTED_EPOCHS), math.ceil(alone / steps_of(pairs, size)))
+def first_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
+    """Epochs before the first round, as set or by default; with more pairs than the seed links as many steps as these alone would get, and at least
+    10 epochs.
+
+    Args:
+        config: settings.
+        seed_links: of the data.
+        pairs: that training begins with.
+    """
+    if config.training.epochs:
+        return config.training.epochs
+    links = max(seed_links, 1)
+    epochs, size = default_epochs(config, links), batch_size(config, links)
+    if pairs <= links:
+        return epochs
+    return max(math.ceil(config.training.effort * LEAST_STARTED_EPOCHS), math.ceil(epochs * steps_of(links, size) / steps_of(pairs, size)))
 
 
 def round_epochs(config: RunConfig, seed_links: int, pairs: int, *, started: bool = False) -> int:

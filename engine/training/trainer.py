@@ -41,7 +41,7 @@ from engine.training.inheritance import Inheritance, inherit
 from engine.training.optimiser import RmsProp
 from engine.training.ownership import owned_triples
 from engine.training.rows import OWN, RowKeeper, RowStore
-from engine.training.schedule import batch_size, default_epochs, round_epochs, started_epochs, steps_of
+from engine.training.schedule import batch_size, first_epochs, round_epochs, steps_of
 from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, select_pairs, selection_pool
 from engine.training.start import resolve_start, start_pairs, why_no_seeds
 from engine.util.arrays import IntArray
@@ -205,12 +205,7 @@ class Trainer:
     @property
     def basic_epochs(self) -> int:
         """Epochs before the first round."""
-        training, links = self.config.training, len(self.task.train_links)
-        if training.epochs:
-            return training.epochs
-        if self.start is not None and len(self.start):
-            return started_epochs(self.config, links, self.seed_pairs)
-        return default_epochs(self.config, max(links, 1))
+        return first_epochs(self.config, len(self.task.train_links), self.seed_pairs)
 
     @property
     def rounds(self) -> int:

@@ -39,9 +39,14 @@ def give_back() -> None:
     Training leaves several hundred MiB of it behind, in pieces of other sizes than those that the search asks for.
     """
     gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
-    if trim is not None:
-        trim(0)
+    _ask_allocator("malloc_trim", 0)
+
+
+def _ask_allocator(function: str, *arguments: int) -> None:
+    """Call a function of glibc's malloc; where the C library has no such one, nothing happens."""
+    found = getattr(ctypes.CDLL(None), function, None) if os.name == "posix" else None
+    if found is not None:
+        found(*arguments)
 
 
 @contextmanager
@@ -50,17 +55,13 @@ def freed_memory_kept() -> Iterator[None]:
 
     Given back to the system, each of them would be filled with zeros again, page by page, which takes up to a fifth of a step.
     """
-    option = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
-    if option is None:
-        yield
-        return
     for name, value in _KEEPING.items():
-        option(name, value)
+        _ask_allocator("mallopt", name, value)
     try:
         yield
     finally:
         for name, value in _USUAL.items():
-            option(name, value)
+            _ask_allocator("mallopt", name, value)
 
 
 def keep_little() -> None:
@@ -71,9 +72,7 @@ def keep_little() -> None:
     """
     import pyarrow as pa
 
-    option = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
-    if option is not None:
-        option(_ARENA_MAX, 2)
+    _ask_allocator("mallopt", _ARENA_MAX, 2)
     pa.set_memory_pool(pa.system_memory_pool())
 
 

@@ -21,7 +21,7 @@ from engine.decoding.sinkhorn import SinkhornDecoder
 from engine.errors import ConfigError
 from engine.evaluation.metrics import evaluate_links
 from engine.pipeline import make_run_id
-from engine.training.schedule import round_epochs, started_epochs
+from engine.training.schedule import first_epochs, round_epochs
 from engine.training.semi import Pool, Round, confident_pairs, mutual_pairs, no_selection, rounds_protocol, select_pairs, selection_pool
 from engine.training.trainer import Trainer, split_embeddings
 from tests.training.test_trainer import Memory, every_epoch
@@ -219,9 +219,9 @@ def test_the_rule_for_epochs_of_a_round(links: int, pairs: int, epochs: int) -> 
 
 def test_many_pairs_to_start_with_take_fewer_epochs() -> None:
     semi = RunConfig(variant="semi")
-    assert started_epochs(semi, 4500, 10_646) == 10
-    assert started_epochs(semi, 45, 6000) == 10
-    assert started_epochs(semi, 45, 500) == 60
+    assert first_epochs(semi, 4500, 10_646) == 10
+    assert first_epochs(semi, 45, 6000) == 10
+    assert first_epochs(semi, 45, 500) == 60
 
 
 def test_on_data_of_a_users_own_rounds_select_among_all_entities(task: AlignmentTask) -> None:

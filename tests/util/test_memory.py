@@ -19,6 +19,8 @@ from engine.util import memory
 from engine.util.memory import MIB
 from tests.data.writers import WRITERS, as_parquet, put, small_sample, tabbed
 
+glibc = pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="another C library's allocator cannot be asked")
+
 
 def test_a_containers_limit_counts(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("3000\n")
@@ -105,7 +107,7 @@ def test_rows_are_estimated_from_the_beginning_of_a_file(gz: bool, tmp_path: Pat
     assert expected_memory([path]) == pytest.approx(exact, rel=0.2)
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the C library cannot give back")
+@glibc
 def test_freed_memory_goes_back_to_the_system() -> None:
     """In a process of its own: many pieces, all freed but the last one, which keeps the heap from shrinking by itself."""
     script = (
@@ -119,7 +121,7 @@ def test_freed_memory_goes_back_to_the_system() -> None:
     assert int(done.stdout) > 80
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the C library cannot be asked to")
+@glibc
 def test_freed_memory_is_kept_only_while_that_is_wanted() -> None:
     """In a process of its own: pages that are asked for again are no new ones."""
     script = (

@@ -118,6 +118,20 @@ def levels_below(x, highest, factor, levels, shares):  # type: ignore[no-untyped
         shares[c] = power_of_two(np.float32(nats * np.float32(-LOG2_E)))
 
 
+@compiled
+def sort_into_levels(x, highest, factor, depth, levels, shares, masses, counts):  # type: ignore[no-untyped-def]
+    """Add what lies less than ``depth`` nats below the highest to the masses and counts of its level; levels and shares hold a small block."""
+    cut = x.dtype.type(highest - (depth + ROUNDING) / factor)
+    for start in range(0, len(x), SMALL_BLOCK):
+        block = x[start : start + SMALL_BLOCK]
+        if count_from(block, cut):  # type: ignore[no-untyped-call]
+            levels_below(block, highest, factor, levels, shares)  # type: ignore[no-untyped-call]
+            for c in range(len(block)):
+                if levels[c] < depth:
+                    masses[levels[c]] += shares[c]
+                    counts[levels[c]] += 1
+
+
 @njit(inline="always")
 def mass_between(x, highest, factor, near):  # type: ignore[no-untyped-def]
     """Sum of exp(factor (x - highest)) over what lies from ``near`` down to LEVELS nats below the highest; by the numbers of :func:`levels_below`."""
@@ -158,29 +172,17 @@ def level_rows(part, bounds, products, anchor_norms, norms, positive, margin, fi
     for row in range(bounds[part], bounds[part + 1]):
         base = norms.dtype.type(margin + positive[row] - anchor_norms[row])
         losses_of(products[row], base, norms, first[row], second[row], x)  # type: ignore[no-untyped-call]
-        depth = near
-        while True:
-            cut = x.dtype.type(highest[row] - (depth + ROUNDING) / factor[row])
-            inside, below = 0.0, 0.0
+        sort_into_levels(x, highest[row], factor[row], near, levels, shares, masses[row], counts[row])  # type: ignore[no-untyped-call]
+        if near < LEVELS:
+            inside, below = masses[row].sum(), 0.0
             for start in range(0, columns, SMALL_BLOCK):
-                block = x[start : start + SMALL_BLOCK]
-                if depth < LEVELS:
-                    below += mass_between(block, highest[row], factor[row], np.float32(depth))
-                if count_from(block, cut):  # type: ignore[no-untyped-call]
-                    levels_below(block, highest[row], factor[row], levels, shares)  # type: ignore[no-untyped-call]
-                    for c in range(len(block)):
-                        if levels[c] < depth:
-                            masses[row, levels[c]] += shares[c]
-                            counts[row, levels[c]] += 1
-                            inside += shares[c]
-            if depth < LEVELS and below > tail * (inside + below):
-                depth = LEVELS
+                below += mass_between(x[start : start + SMALL_BLOCK], highest[row], factor[row], np.float32(near))
+            if below > tail * (inside + below):
                 masses[row] = 0
                 counts[row] = 0
-                continue
-            if depth < LEVELS:
-                masses[row, depth] = below
-            break
+                sort_into_levels(x, highest[row], factor[row], LEVELS, levels, shares, masses[row], counts[row])  # type: ignore[no-untyped-call]
+            else:
+                masses[row, near] = below
 
 
 @kernel

@@ -279,7 +279,7 @@ def mine_block(products: np.ndarray, rows: LossRows, loss: NormalizedHardSampleM
         mean = total / columns
         factor = loss.scale / np.sqrt(np.maximum(squares / columns - mean * mean, VARIANCE))
     masses, counts = np.zeros((number, kernels.LEVELS)), np.zeros((number, kernels.LEVELS), dtype=np.int64)
-    near = kernels.NEAR if ranks.size == 1 else kernels.LEVELS
+    near = kernels.NEAR if ranks.size == 1 else kernels.LEVELS  # of several processes, none knows what the others have
     kernels.level_rows(bounds, *x, factor, highest, near, loss.tail_mass, masses, counts)
     all_masses, all_counts = ranks.sum(torch.from_numpy(np.stack([masses, counts]))).numpy()
     kept, left_out = levels_that_matter(all_masses, all_counts, loss.tail_mass, loss.most_kept)
