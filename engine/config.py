@@ -198,14 +198,20 @@ class SemiConfig(Section):
         "training pairs at the start besides the seed links; triples: pairs implied by the triples of both graphs; values: also by names and other "
         "values; seeds: none (paper); auto: triples if there are seed links, otherwise values",
     )
-    rounds: int = option(4, "number of semi-supervised rounds; each selects pairs and continues training", low=0, high=100)
-    round_epochs: int | None = option(None, "epochs per round; default: 5, more if all pairs fit into a few batches", low=1, high=100000)
-    selection: Literal["propagation", "sinkhorn", "mutual"] = option(
-        "propagation",
+    rounds: int = option(8, "number of semi-supervised rounds; each selects pairs and continues training", low=0, high=100)
+    round_epochs: int | None = option(None, "epochs per round; default: 3, more if all pairs fit into a few batches", low=1, high=100000)
+    selection: Literal["auto", "propagation", "matchings", "sinkhorn", "mutual"] = option(
+        "auto",
         "how a round selects pairs; propagation: confident pairs of a transport plan over similarity and neighbours' matches, selected again each "
-        "round; sinkhorn: the same over similarity only; mutual: mutual nearest neighbours, kept in later rounds (paper)",
+        "round; matchings: pairs that most one-to-one matchings have, drawn by the same evidence; sinkhorn: the plan over similarity only; mutual: "
+        "mutual nearest neighbours, kept in later rounds (paper); auto: matchings if seed links are few, otherwise propagation",
     )
-    threshold: float = option(0.5, "propagation, sinkhorn: minimum weight of a pair in the transport plan", low=0.0, high=1.0)
+    threshold: float = option(
+        0.5,
+        "propagation, sinkhorn: minimum weight of a pair in the transport plan; matchings: minimum share of the matchings that have it",
+        low=0.0,
+        high=1.0,
+    )
     temperature: float = option(0.02, "propagation, sinkhorn: temperature that divides the similarities", low=1e-4, high=10.0)
     pool: Literal["auto", "test", "all"] = option(
         "auto",

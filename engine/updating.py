@@ -57,7 +57,7 @@ SHARE_OF_EPOCHS: Final = 0.05
 FIRST_EPOCHS, ROUNDS = 1, 1
 """Of an update with rounds: it begins with the pairs that its parent ended with, so that pairs are selected again at once, also of new entities."""
 SHARE_OF_ROUND: Final = 0.6
-"""Of the parent's epochs per round, where its settings name them; otherwise as many as where training starts from many pairs."""
+"""Of the parent's epochs per round, where its settings name them; otherwise as many as by default."""
 MANY_NEW: Final = 0.1
 """Share of new entities in a graph from which more epochs may be worth their time."""
 SHORTENED: Final = ("training.epochs", "semi.rounds", "semi.round_epochs")
@@ -117,7 +117,7 @@ def short_epochs(before: RunConfig, parent: Run) -> dict[str, Any]:
         return {"training.epochs": max(1, math.ceil(SHARE_OF_EPOCHS * full))}
     pairs = max(links + len(last_selection(parent)), 1)
     asked = before.semi.round_epochs
-    each = round_epochs(before, links, pairs, started=True) if asked is None else math.ceil(SHARE_OF_ROUND * asked)
+    each = round_epochs(before, links, pairs) if asked is None else math.ceil(SHARE_OF_ROUND * asked)
     return {"training.epochs": FIRST_EPOCHS, "semi.rounds": min(ROUNDS, before.semi.rounds), "semi.round_epochs": each}
 
 

@@ -30,6 +30,7 @@ SELECTION_SCORES = {
     "mutual": "the pair's CSLS when it was selected as each other's best match",
     "sinkhorn": "the pair's share, from 0 to 1, in the round's one-to-one assignment (Sinkhorn)",
     "propagation": "the pair's share, from 0 to 1, in the round's one-to-one assignment after propagation",
+    "matchings": "the share of the round's drawn one-to-one matchings that have the pair",
 }
 ALIGNED_WORDS: dict[Aligned, str] = {
     "this pair": "the two entities themselves",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from engine.config import SemiConfig
 from engine.data.knowledge_graph import AlignmentTask, empty_links
 from engine.decoding import TOP, Candidates, GraphEvidence, find_candidates, get_decoder
 from engine.decoding.base import NONE, Decoder
+from engine.decoding.matchings import Matchings, unrivalled
 from engine.decoding.propagation import PropagationDecoder
 from engine.decoding.sinkhorn import SinkhornDecoder
 from engine.errors import ConfigError
@@ -27,6 +28,12 @@ from engine.search import UnscaledEmbeddings
 from engine.search.similarity import accepting_matrices
 from engine.util.arrays import IntArray, link_keys
 
+Selecting = Literal["propagation", "matchings", "sinkhorn", "mutual"]
+
+FEW_LINKS = 0.05
+"""Share of the smaller graph's entities that has seed links, below which these count as few."""
+DRAWN = 30
+"""Candidates of each entity that matchings are drawn from."""
 KNOWN_COUNTERPARTS = "rounds chose among entities known to have a counterpart"
 
 
@@ -36,7 +43,7 @@ class Selection:
 
     Attributes:
         pairs: (n, 2) source and target entity.
-        scores: (n,) CSLS ("mutual") or the plan's weight ("sinkhorn", "propagation") of each.
+        scores: (n,) of each: CSLS ("mutual"), the plan's weight ("sinkhorn", "propagation") or the share of the matchings ("matchings").
     """
 
     pairs: IntArray  # (n, 2)
@@ -88,6 +95,19 @@ class Pool:
     rejected: IntArray = field(default_factory=empty_links)  # (n, 2)
 
 
+def resolve_selection(config: SemiConfig, seed_links: int, entities: int) -> Selecting:
+    """What "auto" means: whole matchings where seed links are few, so that similarity alone leads astray; otherwise propagation.
+
+    Args:
+        config: of the rounds.
+        seed_links: how many there are.
+        entities: of the smaller graph.
+    """
+    if config.selection != "auto":
+        return config.selection
+    return "matchings" if seed_links < FEW_LINKS * entities else "propagation"
+
+
 def selects_among_all(config: SemiConfig, *, own: bool, test_links: int) -> bool:
     """Whether rounds select among all entities, or among those that are known to have a counterpart because a test link names them.
 
@@ -109,6 +129,15 @@ def rounds_protocol(manifest: Mapping[str, Any]) -> str:
     except (KeyError, TypeError, ValueError, AttributeError, ConfigError):
         return ""
     return "" if variant not in ("semi", "literal") or not rounds or everyone else KNOWN_COUNTERPARTS
+
+
+def selection_rule(manifest: Mapping[str, Any]) -> str:
+    """How the rounds of a finished run selected pairs, from its manifest; "" where it does not say so."""
+    try:
+        data, config = manifest["data"], SemiConfig(selection=manifest["config"]["semi"]["selection"])
+        return resolve_selection(config, int(data["links"]["train"]), min(int(data[side]["entities"]) for side in ("source", "target")))
+    except (KeyError, TypeError, ValueError, AttributeError, ConfigError):
+        return ""
 
 
 def selection_pool(task: AlignmentTask, config: SemiConfig) -> Pool:
@@ -142,23 +171,25 @@ def select_pairs(
     Args:
         similarity: of all source and all target entities; in its place, two matrices (E1, D) and (E2, D) of embeddings of any length.
         pool: where pairs may come from.
-        config: how to select.
+        config: how to select; "auto" is resolved by the caller.
         csls_k: neighbours in CSLS's hubness terms.
         earlier: what the round before trained on.
-        evidence: gives the graphs and seed links; called for "propagation" alone, which needs it.
+        evidence: gives the graphs and seed links; called for "propagation" and "matchings", which need it.
 
     Returns:
         With "mutual" (paper): the earlier pairs, and those of entities not yet used that are each other's nearest by CSLS. With "sinkhorn":
         a new selection from the whole pool, of pairs that are each other's best in the Sinkhorn plan and weigh more than the threshold;
-        "propagation" does the same with the plan of similarity and neighbours' agreement.
+        "propagation" does the same with the plan of similarity and neighbours' agreement. "matchings" begins with these pairs and draws whole
+        matchings by the same evidence (:mod:`engine.decoding.matchings`).
     """
     if config.selection == "sinkhorn":
         return confident_pairs(similarity, pool, config.threshold, csls_k, SinkhornDecoder(config.temperature))
-    if config.selection == "propagation":
+    if config.selection in ("propagation", "matchings"):
         if evidence is None:
-            raise ConfigError("semi.selection=propagation needs the graphs, which were not given; use sinkhorn or mutual.")
-        decoder = PropagationDecoder(evidence().within(pool.sources, pool.targets), temperature=config.temperature)
-        return confident_pairs(similarity, pool, config.threshold, csls_k, decoder)
+            raise ConfigError(f"semi.selection={config.selection} needs the graphs, which were not given; use sinkhorn or mutual.")
+        graphs = evidence().within(pool.sources, pool.targets)
+        found = confident_pairs(similarity, pool, config.threshold, csls_k, PropagationDecoder(graphs, temperature=config.temperature))
+        return found if config.selection == "propagation" else probable_pairs(similarity, pool, config.threshold, csls_k, graphs, found)
     rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name, pool.rejected)
     found = mutual_pairs(similarity, rest, csls_k)
     return Selection(np.concatenate([earlier.pairs, found.pairs]), np.concatenate([earlier.scores, found.scores]))
@@ -185,6 +216,27 @@ def confident_pairs(similarity: Selectable, pool: Pool, threshold: float, csls_k
     sure = agreed[(agreed != NONE) & (weights[agreed] > threshold)]
     chosen = np.where(np.isin(decoding.chosen_by_source, sure), decoding.chosen_by_source, NONE)
     return taken(chosen, candidates.targets, weights, pool)
+
+
+@accepting_matrices(UnscaledEmbeddings)
+def probable_pairs(similarity: Selectable, pool: Pool, threshold: float, csls_k: int, graphs: GraphEvidence, begin: Selection) -> Selection:
+    """Pairs of the pool that are in more than this share of one-to-one matchings, drawn from ``begin`` on, and in more than their entities' others."""
+    if not len(begin):
+        return begin
+    candidates = pool_candidates(similarity, pool, csls_k, DRAWN)
+    probabilities = Matchings(graphs).probabilities(candidates, positions_of(begin, candidates, pool))
+    at = np.flatnonzero(unrivalled(candidates, probabilities, threshold))
+    pairs = np.stack([pool.sources[candidates.sources[at]], pool.targets[candidates.targets[at]]], axis=1)
+    return Selection(pairs, probabilities[at].astype(np.float32))
+
+
+def positions_of(selection: Selection, candidates: Candidates, pool: Pool) -> IntArray:
+    """(n,) the selected candidate of each source of the pool, -1 where none is."""
+    found = np.full(len(pool.sources), NONE, dtype=np.int64)
+    rows, columns = np.searchsorted(pool.sources, selection.pairs[:, 0]), np.searchsorted(pool.targets, selection.pairs[:, 1])
+    at = np.flatnonzero(candidates.among(np.stack([rows, columns], axis=1)))
+    found[candidates.sources[at]] = at
+    return found
 
 
 def pool_candidates(similarity: Selectable, pool: Pool, csls_k: int, top: int = TOP) -> Candidates:

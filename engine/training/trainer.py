@@ -42,7 +42,7 @@ from engine.training.optimiser import RmsProp
 from engine.training.ownership import owned_triples
 from engine.training.rows import OWN, RowKeeper, RowStore
 from engine.training.schedule import batch_size, first_epochs, round_epochs, steps_of
-from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, select_pairs, selection_pool
+from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, resolve_selection, select_pairs, selection_pool
 from engine.training.start import resolve_start, start_pairs, why_no_seeds
 from engine.util.arrays import IntArray
 from engine.util.devices import block_bytes, halve_blocks, has_kernels
@@ -51,8 +51,6 @@ from engine.util.memory import freed_memory_kept
 
 Value = TypeVar("Value")
 
-MOSTLY_STARTED = 6
-"""How many times as many pairs as seed links training begins with where it counts as started from the facts."""
 DIVIDED = "entity_features"
 """The parameter of which several processes hold parts; all others they share."""
 LARGE_LAYER = 64 * 2**20
@@ -214,8 +212,7 @@ class Trainer:
 
     @property
     def round_epochs(self) -> int:
-        started = self.seed_pairs > MOSTLY_STARTED * len(self.task.train_links)
-        return round_epochs(self.config, len(self.task.train_links), self.seed_pairs, started=started)
+        return round_epochs(self.config, len(self.task.train_links), self.seed_pairs)
 
     @property
     def epochs(self) -> int:
@@ -341,7 +338,9 @@ class Trainer:
         on_progress(begun)
 
     def _select(self, similarity: Selectable, pool: Pool, earlier: Selection) -> Selection:
-        return select_pairs(similarity, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
+        selection = resolve_selection(self.config.semi, self.task.num_seed_links, self.task.smaller_graph)
+        config = replace(self.config.semi, selection=selection)
+        return select_pairs(similarity, pool, config, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
 
     @cached_property
     def _graph_evidence(self) -> GraphEvidence:

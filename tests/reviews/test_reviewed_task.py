@@ -145,7 +145,7 @@ def test_reviews_of_other_data_are_refused(task: AlignmentTask) -> None:
         with_reviews(task, strange)
 
 
-@pytest.mark.parametrize("selection", ["mutual", "sinkhorn", "propagation"])
+@pytest.mark.parametrize("selection", ["mutual", "sinkhorn", "propagation", "matchings"])
 def test_a_rejected_pair_is_never_selected_and_its_entities_may_be(task: AlignmentTask, selection: str) -> None:
     config = SMALL.with_values({"semi.selection": selection})
     chosen = [pair for one in Trainer(task, config).train().selections for pair in pairs(one.pairs)]

@@ -38,7 +38,7 @@ SMALL = RunConfig(variant="semi").with_values(
         "semi.round_epochs": 2,
     }
 )
-SELECTIONS = ["propagation", "sinkhorn", "mutual"]
+SELECTIONS = ["propagation", "matchings", "sinkhorn", "mutual"]
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +209,7 @@ def test_test_links_choose_nothing(small_task: AlignmentTask) -> None:
     assert torch.equal(final(small_task, SMALL), final(other, SMALL))
 
 
-@pytest.mark.parametrize(("links", "pairs", "epochs"), [(4500, 4500, 5), (30_000, 90_000, 5), (710, 710, 15), (1, 1, 15), (2000, 2000, 8)])
+@pytest.mark.parametrize(("links", "pairs", "epochs"), [(4500, 4500, 3), (30_000, 90_000, 3), (710, 710, 9), (1, 1, 9), (2000, 2000, 5)])
 def test_the_rule_for_epochs_of_a_round(links: int, pairs: int, epochs: int) -> None:
     semi = RunConfig(variant="semi")
     assert round_epochs(semi, links, pairs) == epochs
@@ -219,7 +219,7 @@ def test_the_rule_for_epochs_of_a_round(links: int, pairs: int, epochs: int) -> 
 
 def test_many_pairs_to_start_with_take_fewer_epochs() -> None:
     semi = RunConfig(variant="semi")
-    assert first_epochs(semi, 4500, 10_646) == 10
+    assert first_epochs(semi, 4500, 10_646) == 6
     assert first_epochs(semi, 45, 6000) == 10
     assert first_epochs(semi, 45, 500) == 60
 

@@ -1,0 +1,129 @@
+"""How probable candidate pairs are among all one-to-one matchings of two graphs: draws of whole matchings.
+
+Neighbours' matches support each other, so that a wrong group of matches (the regions of a country, each moved on by one) looks as consistent as the
+right one, and any procedure that decides pair by pair keeps what it decided first. Here whole matchings M are drawn with probability
+
+    P(M) ~ exp(E(M) / temperature),   E(M) = sum over (i, j) in M of [weight CSLS(i, j) / 2 + facts that i and j share],
+
+where two facts (r, k) of i and (r', l) of j are shared if k and l match, and count as much as r and r' go together and as few entities have such a
+fact. A pair's probability is the share of the draws that it is in. Graph matching by simulated annealing is old (for example Herault and others,
+ECCV 1990); the draws are by Metropolis and Hastings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.decoding.candidates import Candidates
+from engine.decoding.graph_evidence import GraphEvidence, Incidence
+from engine.decoding.matching_kernels import AffinityArray, FactArrays, draw_matchings
+from engine.errors import ConfigError
+from engine.util.arrays import BoolArray, FloatArray, IntArray
+from engine.util.threads import run_parts
+
+CHAINS = 2
+"""Independent draws that are averaged."""
+MOST_PROPOSALS, LEAST_PROPOSALS = 2000, 400
+"""For each source entity, by one chain."""
+ALL_PROPOSALS = 6_000_000
+"""Of one chain, as far as each entity gets the least number."""
+BURN_IN = 0.5
+"""Share of the proposals before draws count."""
+
+
+@dataclass(frozen=True)
+class Matchings:
+    """Draws of one-to-one matchings of two pools.
+
+    Attributes:
+        evidence: the graphs and seed links; its pools are those of the candidates. Seed links are matched in every draw.
+        similarity: weight of half the CSLS beside shared facts, which count up to 1.
+        temperature: of the draws; lower: nearer to the best matching.
+        begin: factor on the temperature at the beginning.
+        proposals: number for each source entity and chain; None: by their number.
+    """
+
+    evidence: GraphEvidence
+    similarity: float = 6.0
+    temperature: float = 0.3
+    begin: float = 2.0
+    proposals: int | None = None
+
+    def probabilities(self, candidates: Candidates, start: IntArray, seed: int = 0) -> FloatArray:
+        """(P,) of the candidate pairs.
+
+        Args:
+            candidates: of the pools; pairs that are none are in no draw.
+            start: (n,) position of each source's pair that the draws begin with, -1 for none; no target twice. They also say which relations go together.
+            seed: of the draws.
+
+        Raises:
+            ConfigError: settings out of range, or evidence about other pools.
+        """
+        pools = len(self.evidence.source_pool), len(self.evidence.target_pool)
+        if pools != candidates.shape or not self.temperature > 0 or not self.begin >= 1 or (self.proposals is not None and self.proposals < 1):
+            raise ConfigError(
+                "matchings are drawn with the graphs' evidence about the very pools, a temperature above 0, a factor of at least 1 and at least one "
+                f"proposal; got pools {pools} for candidates {candidates.shape}, {self.temperature:g}, {self.begin:g} and {self.proposals}."
+            )
+        if not len(candidates):
+            return np.zeros(0)
+        begun = np.zeros(len(candidates))
+        begun[start[start >= 0]] = 1.0
+        arguments = self._arguments(candidates, begun)
+        steps = max(self._proposals(pools[0]) * pools[0], 1)
+        counts = np.zeros((CHAINS, len(candidates)), dtype=np.int64)
+
+        def draw(chain: int) -> None:
+            lists, source, target, affinity = arguments
+            settings = (self.begin * self.temperature, self.temperature), steps, int(BURN_IN * steps), CHAINS * seed + chain
+            draw_matchings(lists, self._begin(candidates, start), source, target, affinity, *settings, counts[chain])
+
+        run_parts(draw, CHAINS)
+        return counts.sum(axis=0) / (CHAINS * (steps - int(BURN_IN * steps)))
+
+    def _proposals(self, entities: int) -> int:
+        return self.proposals or int(np.clip(ALL_PROPOSALS // max(entities, 1), LEAST_PROPOSALS, MOST_PROPOSALS))
+
+    def _arguments(
+        self, candidates: Candidates, begun: FloatArray
+    ) -> tuple[tuple[IntArray, IntArray, IntArray, FloatArray], FactArrays, FactArrays, AffinityArray]:
+        evidence = self.evidence
+        pairs = candidates.by_source.indptr, evidence.target_pool[candidates.targets], evidence.source_pool
+        worth = np.float64(self.similarity) / 2 * candidates.csls.astype(np.float64)
+        together = np.minimum(evidence.affinity(evidence.anchors(candidates, begun)), 1.0).astype(np.float64)
+        return (*pairs, worth), weighted_facts(evidence.source), weighted_facts(evidence.target), together
+
+    def _begin(self, candidates: Candidates, start: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """The matches that draws begin with: the seed links and the given pairs."""
+        evidence, held = self.evidence, start.astype(np.int64).copy()
+        targets, sources = (np.full(len(graph.norms), -1, dtype=np.int64) for graph in (evidence.source, evidence.target))
+        rows = np.full(len(targets), -1, dtype=np.int64)
+        rows[evidence.source_pool] = np.arange(len(evidence.source_pool))
+        targets[evidence.seeds[:, 0]], sources[evidence.seeds[:, 1]] = evidence.seeds[:, 1], evidence.seeds[:, 0]
+        chosen = np.flatnonzero(held >= 0)
+        left, right = evidence.source_pool[chosen], evidence.target_pool[candidates.targets[held[chosen]]]
+        targets[left], sources[right] = right, left
+        return targets, sources, rows, held
+
+
+def weighted_facts(graph: Incidence) -> FactArrays:
+    """An entity's facts by neighbour, each weighed by how few entities share it, and how few of its kind the neighbour shares: the mean of the two, so
+    that a triple weighs the same for both of its ends.
+    """
+    entities = np.repeat(np.arange(len(graph.norms), dtype=np.int64), graph.degrees)
+    order = np.lexsort((graph.relations, graph.neighbours, entities))
+    _, place, counts = np.unique(entities * graph.num_relations + graph.relations, return_inverse=True, return_counts=True)
+    weights = (graph.rarity + counts[place].astype(np.float64) ** -0.5) / 2
+    return graph.indptr, graph.neighbours[order], graph.relations[order], weights[order]
+
+
+def unrivalled(candidates: Candidates, probabilities: FloatArray, threshold: float) -> BoolArray:
+    """(P,) pairs above a probability that neither of their entities has a likelier pair than."""
+    best = [np.zeros(size) for size in candidates.shape]
+    for highest, ends in zip(best, (candidates.sources, candidates.targets), strict=True):
+        np.maximum.at(highest, ends, probabilities)
+    kept: BoolArray = (probabilities > threshold) & (probabilities >= best[0][candidates.sources]) & (probabilities >= best[1][candidates.targets])
+    return kept
