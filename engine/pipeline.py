@@ -790,7 +790,7 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
         del values["search"]["index"]
     if task.own_links and config.semi.pool == "auto":  # before own data had a policy of their own, this meant "test" where there were test links
         values["semi"]["pool"] = "auto: all on own data"
-    values["semi"]["selection"] = resolve_selection(config.semi, task.num_seed_links, task.smaller_graph)  # which runs named before it could be "auto"
+    values["semi"]["selection"] = resolve_selection(config.semi, task.num_seed_links, task.smaller_graph)  # named by runs from before "auto"
     for section in config.unused:
         del values[section]
     for (section, name), before in LATER_OPTIONS.items():

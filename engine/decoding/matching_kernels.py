@@ -13,8 +13,8 @@ FactArrays = tuple[IntArray, IntArray, IntArray, FloatArray]
 ListArrays = tuple[IntArray, IntArray, IntArray, FloatArray]
 """indptr by row; targets, ascending within a row; the row's entity; what each pair is worth by itself."""
 MatchArrays = tuple[IntArray, IntArray, IntArray, IntArray]
-"""Target of each source entity and source of each target entity, -1 for none; row of each source entity, -1 where it may not change; pair of each row,
--1 for none."""
+"""Target of each source entity and source of each target entity, -1 for none; row of each source entity, -1 where it may not change; pair of each
+row, -1 for none."""
 AffinityArray = npt.NDArray[np.float64]
 
 
@@ -24,7 +24,7 @@ def shared_facts(i: int, j: int, targets: IntArray, source: FactArrays, target: 
     total, stop = 0.0, target[0][j + 1]
     for at in range(source[0][i], source[0][i + 1]):
         neighbour = source[1][at]
-        if neighbour == without or neighbour == i or targets[neighbour] < 0:
+        if targets[neighbour] < 0 or neighbour in (without, i):
             continue
         match = targets[neighbour]
         place, best = first_from(target[1], target[0][j], stop, match), 0.0

@@ -33,6 +33,11 @@ BURN_IN = 0.5
 """Share of the proposals before draws count."""
 
 
+def proposals_each(entities: int) -> int:
+    """Proposals of one chain for each source entity of a pool of this many."""
+    return int(np.clip(ALL_PROPOSALS // max(entities, 1), LEAST_PROPOSALS, MOST_PROPOSALS))
+
+
 @dataclass(frozen=True)
 class Matchings:
     """Draws of one-to-one matchings of two pools.
@@ -56,7 +61,8 @@ class Matchings:
 
         Args:
             candidates: of the pools; pairs that are none are in no draw.
-            start: (n,) position of each source's pair that the draws begin with, -1 for none; no target twice. They also say which relations go together.
+            start: (n,) position of each source's pair that the draws begin with, -1 for none; no target twice. These pairs and the seed links also
+                say which relations go together.
             seed: of the draws.
 
         Raises:
@@ -73,7 +79,7 @@ class Matchings:
         begun = np.zeros(len(candidates))
         begun[start[start >= 0]] = 1.0
         arguments = self._arguments(candidates, begun)
-        steps = max(self._proposals(pools[0]) * pools[0], 1)
+        steps = (self.proposals or proposals_each(pools[0])) * pools[0]
         counts = np.zeros((CHAINS, len(candidates)), dtype=np.int64)
 
         def draw(chain: int) -> None:
@@ -82,10 +88,8 @@ class Matchings:
             draw_matchings(lists, self._begin(candidates, start), source, target, affinity, *settings, counts[chain])
 
         run_parts(draw, CHAINS)
-        return counts.sum(axis=0) / (CHAINS * (steps - int(BURN_IN * steps)))
-
-    def _proposals(self, entities: int) -> int:
-        return self.proposals or int(np.clip(ALL_PROPOSALS // max(entities, 1), LEAST_PROPOSALS, MOST_PROPOSALS))
+        found: FloatArray = counts.sum(axis=0) / (CHAINS * (steps - int(BURN_IN * steps)))
+        return found
 
     def _arguments(
         self, candidates: Candidates, begun: FloatArray
@@ -110,9 +114,7 @@ class Matchings:
 
 
 def weighted_facts(graph: Incidence) -> FactArrays:
-    """An entity's facts by neighbour, each weighed by how few entities share it, and how few of its kind the neighbour shares: the mean of the two, so
-    that a triple weighs the same for both of its ends.
-    """
+    """An entity's facts by neighbour. A triple weighs the same for both of its ends: the mean of how rare it is for the one and for the other."""
     entities = np.repeat(np.arange(len(graph.norms), dtype=np.int64), graph.degrees)
     order = np.lexsort((graph.relations, graph.neighbours, entities))
     _, place, counts = np.unique(entities * graph.num_relations + graph.relations, return_inverse=True, return_counts=True)

@@ -22,6 +22,7 @@ import torch
 from engine.config import RunConfig
 from engine.data import AlignmentTask
 from engine.data.shards import StoredTask
+from engine.decoding.matchings import proposals_each
 from engine.errors import ConfigError, TrainingError
 from engine.model.exchange import PIECE_ROWS, fetching
 from engine.model.losses.kernels import losses_of
@@ -33,7 +34,7 @@ from engine.training.baselines import BASELINES, Effort
 from engine.training.device import bfloat16_pays, count_threads, usable_cores
 from engine.training.ownership import part_sizes
 from engine.training.schedule import batch_size, first_epochs, round_epochs, steps_of
-from engine.training.semi import selects_among_all
+from engine.training.semi import resolve_selection, selects_among_all
 from engine.training.trainer import check_processes
 from engine.util.memory import MIB, need_words
 from engine.util.text import duration
@@ -48,6 +49,7 @@ PRODUCT_WEIGHTS: Final[Mapping[str, float]] = {"float32": 2.2, "bfloat16": 2.75}
 GATHER_WEIGHT, STEP_SECONDS = 12.0, 0.03
 SEARCH_WEIGHT, EVALUATE_WEIGHT, SELECT_WEIGHT = 1.8, 3.5, 2.0  # of one product of all rows with all columns
 BASELINE_WEIGHT: Final = 1.5
+PROPOSAL_SECONDS: Final = 1.5e-6  # of draws of matchings, on a thread of their own for each chain
 COMPILE_SECONDS: Final = 45.0  # the first run on a machine compiles the kernels
 SELECTED_SHARE: Final = 0.85  # of a round's pool; of a pool of all entities fewer
 SELECTED_OF_ALL: Final = 0.6
@@ -136,6 +138,7 @@ class Work:
         products, gathers, steps: operations of matrix products, gathered values and steps of an epoch of each; ``products`` of both kinds
             is done at the speed of ``precision``.
         selection: operations of the product that a round selects its pairs from.
+        proposals: of each chain that a round draws matchings by.
     """
 
     epochs: tuple[int, ...]
@@ -144,6 +147,7 @@ class Work:
     steps: tuple[int, ...]
     selection: float
     precision: str
+    proposals: int = 0
 
     def epoch_seconds(self, machine: Machine) -> list[float]:
         """Of an epoch of each part."""
@@ -156,7 +160,7 @@ class Work:
     def seconds(self, machine: Machine) -> float:
         """Of all training."""
         rounds = len(self.epochs) - 1
-        selecting = rounds * SELECT_WEIGHT * self.selection / machine.float32
+        selecting = rounds * (SELECT_WEIGHT * self.selection / machine.float32 + PROPOSAL_SECONDS * self.proposals)
         return selecting + sum(count * each for count, each in zip(self.epochs, self.epoch_seconds(machine), strict=True))
 
 
@@ -300,7 +304,12 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
         steps=tuple(steps for _, _, steps in counted),
         selection=2.0 * pool * pool * config.encoder.output_width,
         precision=precision or _precision(config),
+        proposals=round(pool) * proposals_each(round(pool)) if _draws_matchings(sizes, config) else 0,
     )
+
+
+def _draws_matchings(sizes: Sizes, config: RunConfig) -> bool:
+    return resolve_selection(config.semi, sizes.train, min(sizes.entities)) == "matchings"
 
 
 def _epoch(sizes: Sizes, config: RunConfig, pairs: int) -> tuple[float, float, int]:

@@ -2,8 +2,8 @@
 
 What the basic variant reaches depends on its number of steps more than on how many pairs each has: on DBP15K, 99 steps of 512 pairs reach what 100
 steps of 1,024 do (benchmarks/RESULTS.md). So its batches are small while there are few of them, and all batches grow with the number of seed links.
-Batches of the semi-supervised variants stay at 1,024. Eight rounds of three epochs reach more than four of five: pairs are selected more often, and the
-wrong ones among them are trained on for less long.
+Batches of the semi-supervised variants stay at 1,024. Eight rounds of three epochs reach more than four of five: pairs are selected more often,
+and the wrong ones among them are trained on for less long.
 """
 
 from __future__ import annotations

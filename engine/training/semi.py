@@ -220,7 +220,7 @@ def confident_pairs(similarity: Selectable, pool: Pool, threshold: float, csls_k
 
 @accepting_matrices(UnscaledEmbeddings)
 def probable_pairs(similarity: Selectable, pool: Pool, threshold: float, csls_k: int, graphs: GraphEvidence, begin: Selection) -> Selection:
-    """Pairs of the pool that are in more than this share of one-to-one matchings, drawn from ``begin`` on, and in more than their entities' others."""
+    """Pairs of the pool that more than this share of the drawn one-to-one matchings have; of an entity's the one that most have."""
     if not len(begin):
         return begin
     candidates = pool_candidates(similarity, pool, csls_k, DRAWN)

@@ -44,8 +44,7 @@ def energy(source: Triples, target: Triples, matching: Matching, worth: Mapping[
     for i, j in matching.items():
         for kind, neighbour in facts(source, i):
             shared = [
-                affinity.get((kind, other), 0.0)
-                * math.sqrt(weight(source, i, kind, neighbour) * weight(target, j, other, matching[neighbour]))
+                affinity.get((kind, other), 0.0) * math.sqrt(weight(source, i, kind, neighbour) * weight(target, j, other, matching[neighbour]))
                 for other, end in facts(target, j)
                 if neighbour in matching and end == matching[neighbour]
             ]
