@@ -200,11 +200,11 @@ class SemiConfig(Section):
     )
     rounds: int = option(8, "number of semi-supervised rounds; each selects pairs and continues training", low=0, high=100)
     round_epochs: int | None = option(None, "epochs per round; default: 3, more if all pairs fit into a few batches", low=1, high=100000)
-    selection: Literal["auto", "propagation", "matchings", "sinkhorn", "mutual"] = option(
-        "auto",
+    selection: Literal["matchings", "propagation", "sinkhorn", "mutual"] = option(
+        "matchings",
         "how a round selects pairs; propagation: confident pairs of a transport plan over similarity and neighbours' matches, selected again each "
-        "round; matchings: pairs that most one-to-one matchings have, drawn by the same evidence; sinkhorn: the plan over similarity only; mutual: "
-        "mutual nearest neighbours, kept in later rounds (paper); auto: matchings if seed links are few, otherwise propagation",
+        "round; matchings: from there on, pairs that most one-to-one matchings have, drawn by the same evidence; sinkhorn: the plan over similarity "
+        "only; mutual: mutual nearest neighbours, kept in later rounds (paper)",
     )
     threshold: float = option(
         0.5,

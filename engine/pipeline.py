@@ -77,7 +77,7 @@ from engine.training.estimate import Share, check_memory, task_sizes
 from engine.training.inheritance import Inheritance
 from engine.training.orders import Embed, FeatureRows, carried_out, kept_parts
 from engine.training.schedule import ONE_BATCH, batch_size
-from engine.training.semi import Round, Selection, resolve_selection
+from engine.training.semi import Round, Selection
 from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
 from engine.training.worker import dealt, lead, leading
 from engine.util.distributed import ALONE, Ranks, local_processes
@@ -760,9 +760,6 @@ class Identified(Protocol):
     def num_seed_links(self) -> int: ...
 
     @property
-    def smaller_graph(self) -> int: ...
-
-    @property
     def several_names(self) -> frozenset[str]: ...
 
 
@@ -790,7 +787,6 @@ def make_run_id(task: Identified, config: RunConfig) -> str:
         del values["search"]["index"]
     if task.own_links and config.semi.pool == "auto":  # before own data had a policy of their own, this meant "test" where there were test links
         values["semi"]["pool"] = "auto: all on own data"
-    values["semi"]["selection"] = resolve_selection(config.semi, task.num_seed_links, task.smaller_graph)  # named by runs from before "auto"
     for section in config.unused:
         del values[section]
     for (section, name), before in LATER_OPTIONS.items():

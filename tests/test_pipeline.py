@@ -133,7 +133,7 @@ def test_settings_that_older_engines_did_not_have_keep_their_run_ids() -> None:
     """The ids of runs that were made before training could start from facts, before synonyms and before values were compared."""
     data = Identity("f" * 64, "random 30/70, seed 0", own_links=False, several_names=frozenset())
     before = RunConfig(variant="literal").with_values(
-        {"semi.start": "seeds", "semi.rounds": 4, "literal.synonyms": False, "literal.value_weight": 0.0}
+        {"semi.start": "seeds", "semi.rounds": 4, "semi.selection": "propagation", "literal.synonyms": False, "literal.value_weight": 0.0}
     )
     values = before.to_dict()
     del values["semi"]["start"], values["literal"]["synonyms"], values["literal"]["value_weight"], values["values"]
@@ -155,14 +155,6 @@ def test_runs_whose_batches_are_as_before_keep_their_ids() -> None:
     assert make_run_id(few, RunConfig()) == make_run_id(few, given) == make_run_id(many, given) != make_run_id(many, RunConfig())
 
 
-def test_the_rule_that_selects_pairs_is_part_of_the_id_and_not_how_it_was_asked_for() -> None:
-    few, many = (Identity("f" * 64, "given", own_links=False, several_names=frozenset(), num_seed_links=links) for links in (99, 100))
-    semi = RunConfig(variant="semi")
-    named = {rule: semi.with_values({"semi.selection": rule}) for rule in ("matchings", "propagation")}
-    assert make_run_id(few, semi) == make_run_id(few, named["matchings"]) != make_run_id(few, named["propagation"])
-    assert make_run_id(many, semi) == make_run_id(many, named["propagation"]) != make_run_id(many, named["matchings"])
-
-
 @dataclasses.dataclass(frozen=True)
 class Identity:
     """What of a data set makes a run another one."""
@@ -172,7 +164,6 @@ class Identity:
     own_links: bool
     several_names: frozenset[str]
     num_seed_links: int = 600
-    smaller_graph: int = 2000
 
 
 def no_links(folder: Path, *, labels: tuple[str, str] = ("left", "right")) -> Path:

@@ -172,11 +172,6 @@ class AlignmentTask:
         return len(self.train_links)
 
     @property
-    def smaller_graph(self) -> int:
-        """Entities of the smaller graph."""
-        return min(self.source.num_entities, self.target.num_entities)
-
-    @property
     def num_entities(self) -> int:
         """|E1| + |E2|: rows of the stacked graph."""
         return self.source.num_entities + self.target.num_entities

@@ -25,17 +25,18 @@ from engine.util.threads import run_parts
 
 CHAINS = 2
 """Independent draws that are averaged."""
-MOST_PROPOSALS, LEAST_PROPOSALS = 2000, 400
+MOST_PROPOSALS, LEAST_PROPOSALS = 2000, 200
 """For each source entity, by one chain."""
-ALL_PROPOSALS = 6_000_000
-"""Of one chain, as far as each entity gets the least number."""
+ALL_PROPOSALS, BOUND = 3_000_000, 100_000_000
+"""Of one chain: as far as each entity gets the least number, and in any case (some minutes)."""
 BURN_IN = 0.5
 """Share of the proposals before draws count."""
 
 
 def proposals_each(entities: int) -> int:
     """Proposals of one chain for each source entity of a pool of this many."""
-    return int(np.clip(ALL_PROPOSALS // max(entities, 1), LEAST_PROPOSALS, MOST_PROPOSALS))
+    wanted = int(np.clip(ALL_PROPOSALS // max(entities, 1), LEAST_PROPOSALS, MOST_PROPOSALS))
+    return max(min(wanted, BOUND // max(entities, 1)), 1)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from engine.runs.tensors import finite_tensor
 from engine.runs.verdicts import Verdict
 from engine.runs.view import PairScore, Pool, RunView
 from engine.search import BestNames, LiteralSimilarity
-from engine.training.semi import selection_rule
 from engine.util.machine import is_of_machine
 from engine.util.text import count, shorten, shortened
 
@@ -309,7 +308,8 @@ def context(explainer: Explainer, source: int, target: int, others: Iterable[tup
     view = explainer.view
     uris = view.entity("source", source).uri, view.entity("target", target).uri
     runs = tuple(_in_run(run, other, uris, pool) for run, other in others)
-    return Context(view.verdict(source, target), rounds_of(view, source, target), runs, selection_rule(view.run.manifest))
+    selection = str(view.run.manifest.get("config", {}).get("semi", {}).get("selection", ""))
+    return Context(view.verdict(source, target), rounds_of(view, source, target), runs, selection)
 
 
 def rounds_of(view: RunView, source: int, target: int) -> tuple[PairRound, ...]:

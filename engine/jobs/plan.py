@@ -50,10 +50,6 @@ class DataSummary:
     def num_seed_links(self) -> int:
         return self.sizes.train
 
-    @property
-    def smaller_graph(self) -> int:
-        return min(self.sizes.entities)
-
 
 @dataclass(frozen=True)
 class Plan:

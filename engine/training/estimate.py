@@ -34,7 +34,7 @@ from engine.training.baselines import BASELINES, Effort
 from engine.training.device import bfloat16_pays, count_threads, usable_cores
 from engine.training.ownership import part_sizes
 from engine.training.schedule import batch_size, first_epochs, round_epochs, steps_of
-from engine.training.semi import resolve_selection, selects_among_all
+from engine.training.semi import selects_among_all
 from engine.training.trainer import check_processes
 from engine.util.memory import MIB, need_words
 from engine.util.text import duration
@@ -304,12 +304,8 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
         steps=tuple(steps for _, _, steps in counted),
         selection=2.0 * pool * pool * config.encoder.output_width,
         precision=precision or _precision(config),
-        proposals=round(pool) * proposals_each(round(pool)) if _draws_matchings(sizes, config) else 0,
+        proposals=round(pool) * proposals_each(round(pool)) if config.semi.selection == "matchings" else 0,
     )
-
-
-def _draws_matchings(sizes: Sizes, config: RunConfig) -> bool:
-    return resolve_selection(config.semi, sizes.train, min(sizes.entities)) == "matchings"
 
 
 def _epoch(sizes: Sizes, config: RunConfig, pairs: int) -> tuple[float, float, int]:

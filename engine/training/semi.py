@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +28,6 @@ from engine.search import UnscaledEmbeddings
 from engine.search.similarity import accepting_matrices
 from engine.util.arrays import IntArray, link_keys
 
-Selecting = Literal["propagation", "matchings", "sinkhorn", "mutual"]
-
-FEW_LINKS = 0.05
-"""Share of the smaller graph's entities that has seed links, below which these count as few."""
 DRAWN = 30
 """Candidates of each entity that matchings are drawn from."""
 KNOWN_COUNTERPARTS = "rounds chose among entities known to have a counterpart"
@@ -95,19 +91,6 @@ class Pool:
     rejected: IntArray = field(default_factory=empty_links)  # (n, 2)
 
 
-def resolve_selection(config: SemiConfig, seed_links: int, entities: int) -> Selecting:
-    """What "auto" means: whole matchings where seed links are few, so that similarity alone leads astray; otherwise propagation.
-
-    Args:
-        config: of the rounds.
-        seed_links: how many there are.
-        entities: of the smaller graph.
-    """
-    if config.selection != "auto":
-        return config.selection
-    return "matchings" if seed_links < FEW_LINKS * entities else "propagation"
-
-
 def selects_among_all(config: SemiConfig, *, own: bool, test_links: int) -> bool:
     """Whether rounds select among all entities, or among those that are known to have a counterpart because a test link names them.
 
@@ -129,15 +112,6 @@ def rounds_protocol(manifest: Mapping[str, Any]) -> str:
     except (KeyError, TypeError, ValueError, AttributeError, ConfigError):
         return ""
     return "" if variant not in ("semi", "literal") or not rounds or everyone else KNOWN_COUNTERPARTS
-
-
-def selection_rule(manifest: Mapping[str, Any]) -> str:
-    """How the rounds of a finished run selected pairs, from its manifest; "" where it does not say so."""
-    try:
-        data, config = manifest["data"], SemiConfig(selection=manifest["config"]["semi"]["selection"])
-        return resolve_selection(config, int(data["links"]["train"]), min(int(data[side]["entities"]) for side in ("source", "target")))
-    except (KeyError, TypeError, ValueError, AttributeError, ConfigError):
-        return ""
 
 
 def selection_pool(task: AlignmentTask, config: SemiConfig) -> Pool:
@@ -171,7 +145,7 @@ def select_pairs(
     Args:
         similarity: of all source and all target entities; in its place, two matrices (E1, D) and (E2, D) of embeddings of any length.
         pool: where pairs may come from.
-        config: how to select; "auto" is resolved by the caller.
+        config: how to select.
         csls_k: neighbours in CSLS's hubness terms.
         earlier: what the round before trained on.
         evidence: gives the graphs and seed links; called for "propagation" and "matchings", which need it.

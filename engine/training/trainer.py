@@ -42,7 +42,7 @@ from engine.training.optimiser import RmsProp
 from engine.training.ownership import owned_triples
 from engine.training.rows import OWN, RowKeeper, RowStore
 from engine.training.schedule import batch_size, first_epochs, round_epochs, steps_of
-from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, resolve_selection, select_pairs, selection_pool
+from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, select_pairs, selection_pool
 from engine.training.start import resolve_start, start_pairs, why_no_seeds
 from engine.util.arrays import IntArray
 from engine.util.devices import block_bytes, halve_blocks, has_kernels
@@ -338,9 +338,7 @@ class Trainer:
         on_progress(begun)
 
     def _select(self, similarity: Selectable, pool: Pool, earlier: Selection) -> Selection:
-        selection = resolve_selection(self.config.semi, self.task.num_seed_links, self.task.smaller_graph)
-        config = replace(self.config.semi, selection=selection)
-        return select_pairs(similarity, pool, config, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
+        return select_pairs(similarity, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
 
     @cached_property
     def _graph_evidence(self) -> GraphEvidence:

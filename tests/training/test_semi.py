@@ -28,11 +28,9 @@ from engine.training.semi import (
     confident_pairs,
     mutual_pairs,
     no_selection,
-    resolve_selection,
     rounds_protocol,
     select_pairs,
     selection_pool,
-    selection_rule,
 )
 from engine.training.trainer import Trainer, split_embeddings
 from tests.training.test_trainer import Memory, every_epoch
@@ -49,7 +47,7 @@ SMALL = RunConfig(variant="semi").with_values(
         "semi.round_epochs": 2,
     }
 )
-SELECTIONS = ["propagation", "matchings", "sinkhorn", "mutual"]
+SELECTIONS = ["matchings", "propagation", "sinkhorn", "mutual"]
 
 
 @pytest.fixture(scope="module")
@@ -233,23 +231,6 @@ def test_many_pairs_to_start_with_take_fewer_epochs() -> None:
     assert first_epochs(semi, 4500, 10_646) == 6
     assert first_epochs(semi, 45, 6000) == 10
     assert first_epochs(semi, 45, 500) == 60
-
-
-def test_whole_matchings_are_drawn_where_seed_links_are_few() -> None:
-    assert [resolve_selection(SemiConfig(), links, 1000) for links in (0, 49, 50, 300)] == ["matchings", "matchings", "propagation", "propagation"]
-    assert resolve_selection(SemiConfig(selection="mutual"), 0, 1000) == "mutual"
-
-
-def test_a_manifest_says_how_pairs_were_selected() -> None:
-    graphs = {"source": {"entities": 1000}, "target": {"entities": 2000}}
-    manifest: dict[str, Any] = {"config": {"semi": {"selection": "auto"}}, "data": {**graphs, "links": {"train": 49}}}
-    assert selection_rule(manifest) == "matchings"
-    manifest["data"]["links"]["train"] = 50
-    assert selection_rule(manifest) == "propagation"
-    manifest["config"]["semi"]["selection"] = "mutual"
-    assert selection_rule(manifest) == "mutual"
-    for wrong in ({}, {"config": {"semi": {"selection": "other"}}}, {**manifest, "data": None}):
-        assert selection_rule(wrong) == ""
 
 
 def test_on_data_of_a_users_own_rounds_select_among_all_entities(task: AlignmentTask) -> None:
