@@ -199,7 +199,7 @@ class SemiConfig(Section):
         "values; seeds: none (paper); auto: triples if there are seed links, otherwise values",
     )
     rounds: int = option(8, "number of semi-supervised rounds; each selects pairs and continues training", low=0, high=100)
-    round_epochs: int | None = option(None, "epochs per round; default: 3, more if all pairs fit into a few batches", low=1, high=100000)
+    round_epochs: int | None = option(None, "epochs per round; default: 2, more if all pairs fit into a few batches", low=1, high=100000)
     selection: Literal["matchings", "propagation", "sinkhorn", "mutual"] = option(
         "matchings",
         "how a round selects pairs; propagation: confident pairs of a transport plan over similarity and neighbours' matches, selected again each "

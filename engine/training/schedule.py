@@ -2,7 +2,7 @@
 
 What the basic variant reaches depends on its number of steps more than on how many pairs each has: on DBP15K, 99 steps of 512 pairs reach what 100
 steps of 1,024 do (benchmarks/RESULTS.md). So its batches are small while there are few of them, and all batches grow with the number of seed links.
-Batches of the semi-supervised variants stay at 1,024. Eight rounds of three epochs reach more than four of five: pairs are selected more often,
+Batches of the semi-supervised variants stay at 1,024. Eight rounds of two epochs reach more than four of five: pairs are selected more often,
 and the wrong ones among them are trained on for less long.
 """
 
@@ -23,7 +23,7 @@ LEAST_SMALL_STEPS = 99
 """The same where a batch is not all seed links."""
 LEAST_STARTED_EPOCHS = 6
 """Epochs before the first round where training starts with more than the seed links: it then has more pairs in each."""
-LEAST_ROUND_EPOCHS = 3
+LEAST_ROUND_EPOCHS = 2
 LEAST_ROUND_STEPS = 9
 
 
@@ -70,7 +70,7 @@ def first_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
 
 
 def round_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
-    """Epochs of a round: 3, and at least 9 optimiser steps; the share of them that ``training.effort`` says.
+    """Epochs of a round: 2, and at least 9 optimiser steps; the share of them that ``training.effort`` says.
 
     Args:
         config: settings.
