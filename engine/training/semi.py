@@ -18,7 +18,7 @@ import torch
 from engine.config import SemiConfig
 from engine.data.knowledge_graph import AlignmentTask, empty_links
 from engine.decoding import TOP, Candidates, GraphEvidence, find_candidates, get_decoder
-from engine.decoding.base import NONE, Decoder
+from engine.decoding.base import NONE, Decoder, Decoding
 from engine.decoding.matchings import Matchings, unrivalled
 from engine.decoding.propagation import PropagationDecoder
 from engine.decoding.sinkhorn import SinkhornDecoder
@@ -162,8 +162,9 @@ def select_pairs(
         if evidence is None:
             raise ConfigError(f"semi.selection={config.selection} needs the graphs, which were not given; use sinkhorn or mutual.")
         graphs = evidence().within(pool.sources, pool.targets)
-        found = confident_pairs(similarity, pool, config.threshold, csls_k, PropagationDecoder(graphs, temperature=config.temperature))
-        return found if config.selection == "propagation" else probable_pairs(similarity, pool, config.threshold, csls_k, graphs, found)
+        if config.selection == "matchings":
+            return probable_pairs(similarity, pool, config, csls_k, graphs)
+        return confident_pairs(similarity, pool, config.threshold, csls_k, PropagationDecoder(graphs, temperature=config.temperature))
     rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name, pool.rejected)
     found = mutual_pairs(similarity, rest, csls_k)
     return Selection(np.concatenate([earlier.pairs, found.pairs]), np.concatenate([earlier.scores, found.scores]))
@@ -185,32 +186,32 @@ def confident_pairs(similarity: Selectable, pool: Pool, threshold: float, csls_k
         return no_selection()
     candidates = pool_candidates(similarity, pool, csls_k)
     decoding = decoder.decode(candidates)
+    return taken(sure_choices(decoding, threshold), candidates.targets, np.exp(decoding.scores), pool)
+
+
+def sure_choices(decoding: Decoding, threshold: float) -> IntArray:
+    """(n,) each source's candidate where the two choose each other with a weight above the threshold, else -1."""
     agreed = np.intersect1d(decoding.chosen_by_source, decoding.chosen_by_target)
-    weights = np.exp(decoding.scores)
-    sure = agreed[(agreed != NONE) & (weights[agreed] > threshold)]
-    chosen = np.where(np.isin(decoding.chosen_by_source, sure), decoding.chosen_by_source, NONE)
-    return taken(chosen, candidates.targets, weights, pool)
+    sure = agreed[(agreed != NONE) & (np.exp(decoding.scores)[agreed] > threshold)]
+    return np.where(np.isin(decoding.chosen_by_source, sure), decoding.chosen_by_source, NONE)
 
 
 @accepting_matrices(UnscaledEmbeddings)
-def probable_pairs(similarity: Selectable, pool: Pool, threshold: float, csls_k: int, graphs: GraphEvidence, begin: Selection) -> Selection:
-    """Pairs of the pool that more than this share of the drawn one-to-one matchings have; of an entity's the one that most have."""
-    if not len(begin):
-        return begin
-    candidates = pool_candidates(similarity, pool, csls_k, DRAWN)
-    probabilities = Matchings(graphs).probabilities(candidates, positions_of(begin, candidates, pool))
-    at = np.flatnonzero(unrivalled(candidates, probabilities, threshold))
-    pairs = np.stack([pool.sources[candidates.sources[at]], pool.targets[candidates.targets[at]]], axis=1)
+def probable_pairs(similarity: Selectable, pool: Pool, config: SemiConfig, csls_k: int, graphs: GraphEvidence) -> Selection:
+    """Pairs of the pool that most drawn one-to-one matchings have; draws begin with the confident pairs of propagation."""
+    if not len(pool.sources) or not len(pool.targets):
+        return no_selection()
+    candidates = pool_candidates(similarity, pool, csls_k)
+    sure = sure_choices(PropagationDecoder(graphs, temperature=config.temperature).decode(candidates), config.threshold)
+    if (sure == NONE).all():
+        return no_selection()
+    near = candidates.near(DRAWN)
+    begin = np.where((sure != NONE) & near[sure], np.cumsum(near)[sure] - 1, NONE)
+    drawn = candidates.kept(near)
+    probabilities = Matchings(graphs).probabilities(drawn, begin)
+    at = np.flatnonzero(unrivalled(drawn, probabilities, config.threshold))
+    pairs = np.stack([pool.sources[drawn.sources[at]], pool.targets[drawn.targets[at]]], axis=1)
     return Selection(pairs, probabilities[at].astype(np.float32))
-
-
-def positions_of(selection: Selection, candidates: Candidates, pool: Pool) -> IntArray:
-    """(n,) the selected candidate of each source of the pool, -1 where none is."""
-    found = np.full(len(pool.sources), NONE, dtype=np.int64)
-    rows, columns = np.searchsorted(pool.sources, selection.pairs[:, 0]), np.searchsorted(pool.targets, selection.pairs[:, 1])
-    at = np.flatnonzero(candidates.among(np.stack([rows, columns], axis=1)))
-    found[candidates.sources[at]] = at
-    return found
 
 
 def pool_candidates(similarity: Selectable, pool: Pool, csls_k: int, top: int = TOP) -> Candidates:
