@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import typing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from engine.config import SemiConfig, choices
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, EntityError, RunError
 from engine.explanation import (
@@ -26,7 +28,7 @@ from engine.explanation import (
     sentence,
     sibling_runs,
 )
-from engine.explanation.report import rounds_words
+from engine.explanation.report import SELECTION_SCORES, rounds_words
 from engine.explore.alignment import stored_candidates
 from engine.runs import RunStore
 from engine.runs.entities import other
@@ -196,6 +198,10 @@ def test_a_rival_of_both_graphs_is_looked_for_where_the_candidates_are() -> None
         graph.labels[7] = "the same"
     assert resolve_rival(view, "the same").side == "target"
     assert resolve_rival(view, "the same", "source").side == "source"
+
+
+def test_each_way_to_select_pairs_says_what_its_scores_are() -> None:
+    assert set(SELECTION_SCORES) == set(choices(typing.get_type_hints(SemiConfig)["selection"]))
 
 
 def test_rounds_say_what_their_score_is() -> None:
