@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from engine.data.knowledge_graph import Side
-from engine.decoding.kernels import group_positions, merge_lists, places_in_list
+from engine.decoding.kernels import group_positions, merge_lists
 from engine.errors import ConfigError
 from engine.search import TIE_TOLERANCE, Hubness, SearchIndex, Similarity, csls_topk, tie_tolerance
 from engine.util.arrays import IntArray, row_pointers
@@ -95,14 +95,6 @@ class Candidates:
         places = np.searchsorted(self.codes, wanted)
         found = np.zeros(len(self), dtype=np.bool_)
         found[places[np.append(self.codes, -1)[places] == wanted]] = True
-        return found
-
-    def near(self, top: int) -> BoolArray:
-        """(P,) pairs of rank ``top`` or better in the list of either of their entities."""
-        found, ranks, every = np.zeros(len(self), dtype=np.bool_), np.zeros(len(self), dtype=np.int64), np.arange(len(self), dtype=np.int64)
-        for lists, entities in ((self.by_source, self.sources), (self.by_target, self.targets)):
-            places_in_list(lists.indptr, lists.edges, self.csls, every, entities, ranks)
-            found |= ranks <= top
         return found
 
     def kept(self, mask: BoolArray) -> Candidates:

@@ -201,16 +201,13 @@ def probable_pairs(similarity: Selectable, pool: Pool, config: SemiConfig, csls_
     """Pairs of the pool that most drawn one-to-one matchings have; draws begin with the confident pairs of propagation."""
     if not len(pool.sources) or not len(pool.targets):
         return no_selection()
-    candidates = pool_candidates(similarity, pool, csls_k)
-    sure = sure_choices(PropagationDecoder(graphs, temperature=config.temperature).decode(candidates), config.threshold)
-    if (sure == NONE).all():
+    candidates = pool_candidates(similarity, pool, csls_k, DRAWN)
+    begin = sure_choices(PropagationDecoder(graphs, temperature=config.temperature).decode(candidates), config.threshold)
+    if (begin == NONE).all():
         return no_selection()
-    near = candidates.near(DRAWN)
-    begin = np.where((sure != NONE) & near[sure], np.cumsum(near)[sure] - 1, NONE)
-    drawn = candidates.kept(near)
-    probabilities = Matchings(graphs).probabilities(drawn, begin)
-    at = np.flatnonzero(unrivalled(drawn, probabilities, config.threshold))
-    pairs = np.stack([pool.sources[drawn.sources[at]], pool.targets[drawn.targets[at]]], axis=1)
+    probabilities = Matchings(graphs).probabilities(candidates, begin)
+    at = np.flatnonzero(unrivalled(candidates, probabilities, config.threshold))
+    pairs = np.stack([pool.sources[candidates.sources[at]], pool.targets[candidates.targets[at]]], axis=1)
     return Selection(pairs, probabilities[at].astype(np.float32))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.decoding.candidates import grouped, merged
-from tests.decoding.cases import from_copies, from_table
+from tests.decoding.cases import from_table
 from tests.effort import examples
 
 
@@ -39,8 +39,3 @@ def test_links_among_the_pairs() -> None:
     assert candidates.among(np.array([[1, 2]] * 2)).sum() == ((1, 2) in pairs)
     assert not candidates.among(links[:0]).any()
     assert from_table(np.zeros((0, 3))).among(links[:0]).shape == (0,)
-
-
-def test_near_pairs_are_those_of_shorter_lists() -> None:
-    long, short = (from_copies(40, 30, top=top) for top in (25, 7))
-    assert long.kept(long.near(7)).codes.tolist() == short.codes.tolist()
