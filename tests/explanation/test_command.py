@@ -71,7 +71,7 @@ def test_lines_for_people(models: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert re.match(r"Verdict: (Very likely|Probably|Known to be|Uncertain)\b.*: .*neighbours? match", out)
     assert "\nMatch: 'b 2' is rank " in out
     assert "\nBasis: " in out
-    assert "Used as a training pair in round 1. Selection score 0.900: the pair's share" in out
+    assert "Used as a training pair in round 1. Selection score 0.900: the share of the round's drawn" in out
     assert re.search(r"^ +[+-]\d\.\d{3}  hubness correction\n +[+-]\d\.\d{3}  hubness of the source\n.*hubness of the target$", out, re.M)
     assert "removed:" in out
     code, out, _ = ask(models, capsys, "a 0", "b 0", run="lonely-s0-01234567")

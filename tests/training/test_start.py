@@ -12,7 +12,7 @@ from engine.config import DataConfig, RunConfig, SemiConfig
 from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import KnowledgeGraph, empty_attributes
 from engine.errors import TrainingError
-from engine.training.schedule import LEAST_ROUND_EPOCHS, LEAST_STARTED_ROUND_EPOCHS
+from engine.training.schedule import LEAST_ROUND_EPOCHS, LEAST_ROUND_STEPS, LEAST_STARTED_EPOCHS, LEAST_STEPS, ONE_BATCH
 from engine.training.semi import Round, Selection, selection_pool
 from engine.training.start import resolve_start, start_pairs
 from engine.training.trainer import Trainer
@@ -78,25 +78,23 @@ def test_without_links_training_starts_from_values(unlinked: AlignmentTask) -> N
     assert (rounds[0].number, rounds[0].selected, rounds[0].known) == (0, len(trained.start), None)
 
 
-def test_more_pairs_make_fewer_epochs_of_as_many_steps(europe: AlignmentTask) -> None:
+def test_more_pairs_make_fewer_epochs(europe: AlignmentTask) -> None:
     config = RunConfig(variant="semi").with_values({"encoder.dim": 8, "training.batch_size": 40, "semi.rounds": 0, "semi.start": "values"})
     trainer = Trainer(europe, config)
-    alone = trainer.basic_epochs * trainer.steps_per_epoch
+    alone = trainer.basic_epochs
     trained = trainer.train()
     assert trained.start is not None
     assert trained.epochs == trainer.basic_epochs
-    assert trained.epochs == max(10, -(-alone // trainer.steps_per_epoch))
+    assert alone > trained.epochs == max(LEAST_STARTED_EPOCHS, -(-LEAST_STEPS // trainer.steps_per_epoch))
     assert len([line for line in trained.trace if "epoch" in line]) == trained.epochs
 
 
-def test_rounds_are_shorter_where_most_pairs_come_from_the_facts(europe: AlignmentTask) -> None:
-    config = RunConfig(variant="semi").with_values({"training.batch_size": 2})
-    trainer = Trainer(europe, config)
-    trainer.start = Selection(np.repeat(europe.train_links, 4, axis=0), np.ones(4 * len(europe.train_links), dtype=np.float32))
-    assert trainer.round_epochs == LEAST_ROUND_EPOCHS
-    trainer.start = Selection(np.repeat(europe.train_links, 6, axis=0), np.ones(6 * len(europe.train_links), dtype=np.float32))
-    assert trainer.round_epochs == LEAST_STARTED_ROUND_EPOCHS < LEAST_ROUND_EPOCHS
-    trainer.config = config.with_values({"semi.round_epochs": 7})
+def test_rounds_have_as_many_steps_where_few_pairs_make_an_epoch_short(europe: AlignmentTask) -> None:
+    trainer = Trainer(europe, RunConfig(variant="semi"))
+    assert trainer.round_epochs == LEAST_ROUND_STEPS
+    trainer.start = Selection(np.repeat(europe.train_links, 40, axis=0), np.ones(40 * len(europe.train_links), dtype=np.float32))
+    assert trainer.round_epochs == max(LEAST_ROUND_EPOCHS, -(-LEAST_ROUND_STEPS // -(-41 * len(europe.train_links) // ONE_BATCH)))
+    trainer.config = trainer.config.with_values({"semi.round_epochs": 7})
     assert trainer.round_epochs == 7
 
 
