@@ -8,7 +8,7 @@ import numpy.typing as npt
 from engine.util.arrays import FloatArray, IntArray
 from engine.util.threads import compiled, first_from
 
-FactArrays = tuple[IntArray, IntArray, IntArray, FloatArray]
+WeightedFacts = tuple[IntArray, IntArray, IntArray, FloatArray]
 """indptr by entity; neighbours, ascending within an entity; relations, each direction one of its own; weights."""
 ListArrays = tuple[IntArray, IntArray, IntArray, FloatArray]
 """indptr by row; targets, ascending within a row; the row's entity; what each pair is worth by itself."""
@@ -19,7 +19,7 @@ AffinityArray = npt.NDArray[np.float64]
 
 
 @compiled
-def shared_facts(i: int, j: int, targets: IntArray, source: FactArrays, target: FactArrays, affinity: AffinityArray, without: int) -> float:
+def shared_facts(i: int, j: int, targets: IntArray, source: WeightedFacts, target: WeightedFacts, affinity: AffinityArray, without: int) -> float:
     """What i's facts about matched entities have in common with j's facts about their matches; facts about ``without`` and i itself aside."""
     total, stop = 0.0, target[0][j + 1]
     for at in range(source[0][i], source[0][i + 1]):
@@ -58,8 +58,8 @@ def make_move(
     move: tuple[int, int, int, int, int, int],
     lists: ListArrays,
     matches: MatchArrays,
-    source: FactArrays,
-    target: FactArrays,
+    source: WeightedFacts,
+    target: WeightedFacts,
     affinity: AffinityArray,
 ) -> float:
     """Match by a proposal, and return by how much the matching is worth more then.
@@ -89,16 +89,16 @@ def make_move(
 def draw_matchings(
     lists: ListArrays,
     matches: MatchArrays,
-    source: FactArrays,
-    target: FactArrays,
+    source: WeightedFacts,
+    target: WeightedFacts,
     affinity: AffinityArray,
     temperatures: tuple[float, float],
     steps: int,
     burn_in: int,
     seed: int,
     counts: IntArray,
-) -> int:
-    """Draw by Metropolis and Hastings; returns how many proposals were accepted.
+) -> None:
+    """Draw by Metropolis and Hastings.
 
     A proposal gives a row another of its candidates, or none. Where another row has that candidate, the two exchange theirs, if both are candidates
     of each other's row. The temperature falls geometrically from the first to the second during the burn-in.
@@ -110,7 +110,7 @@ def draw_matchings(
     np.random.seed(seed)
     indptr, listed, entities, _ = lists
     targets, sources, row_of, held = matches
-    rows, since, accepted = len(entities), np.full(len(entities), burn_in, dtype=np.int64), 0
+    rows, since = len(entities), np.full(len(entities), burn_in, dtype=np.int64)
     for step in range(steps):
         temperature = temperatures[0] * (temperatures[1] / temperatures[0]) ** (min(step, burn_in) / max(burn_in, 1))
         row = int(np.random.random() * rows)
@@ -135,7 +135,6 @@ def draw_matchings(
             if rival >= 0:
                 put_match(other, taken, free, targets, sources)
             continue
-        accepted += 1
         now = max(step, burn_in)
         if before >= 0:
             counts[before] += now - since[row]
@@ -146,4 +145,3 @@ def draw_matchings(
     for row in range(rows):
         if held[row] >= 0:
             counts[held[row]] += steps - since[row]
-    return accepted

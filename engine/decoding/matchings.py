@@ -18,9 +18,9 @@ import numpy as np
 
 from engine.decoding.candidates import Candidates
 from engine.decoding.graph_evidence import GraphEvidence, Incidence
-from engine.decoding.matching_kernels import AffinityArray, FactArrays, draw_matchings
+from engine.decoding.matching_kernels import AffinityArray, ListArrays, MatchArrays, WeightedFacts, draw_matchings
 from engine.errors import ConfigError
-from engine.util.arrays import BoolArray, FloatArray, IntArray
+from engine.util.arrays import FloatArray, IntArray
 from engine.util.threads import run_parts
 
 CHAINS = 2
@@ -92,16 +92,14 @@ class Matchings:
         found: FloatArray = counts.sum(axis=0) / (CHAINS * (steps - int(BURN_IN * steps)))
         return found
 
-    def _arguments(
-        self, candidates: Candidates, begun: FloatArray
-    ) -> tuple[tuple[IntArray, IntArray, IntArray, FloatArray], FactArrays, FactArrays, AffinityArray]:
+    def _arguments(self, candidates: Candidates, begun: FloatArray) -> tuple[ListArrays, WeightedFacts, WeightedFacts, AffinityArray]:
         evidence = self.evidence
         pairs = candidates.by_source.indptr, evidence.target_pool[candidates.targets], evidence.source_pool
         worth = np.float64(self.similarity) / 2 * candidates.csls.astype(np.float64)
         together = np.minimum(evidence.affinity(evidence.anchors(candidates, begun)), 1.0).astype(np.float64)
         return (*pairs, worth), weighted_facts(evidence.source), weighted_facts(evidence.target), together
 
-    def _begin(self, candidates: Candidates, start: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    def _begin(self, candidates: Candidates, start: IntArray) -> MatchArrays:
         """The matches that draws begin with: the seed links and the given pairs."""
         evidence, held = self.evidence, start.astype(np.int64).copy()
         targets, sources = (np.full(len(graph.norms), -1, dtype=np.int64) for graph in (evidence.source, evidence.target))
@@ -114,19 +112,10 @@ class Matchings:
         return targets, sources, rows, held
 
 
-def weighted_facts(graph: Incidence) -> FactArrays:
+def weighted_facts(graph: Incidence) -> WeightedFacts:
     """An entity's facts by neighbour. A triple weighs the same for both of its ends: the mean of how rare it is for the one and for the other."""
     entities = np.repeat(np.arange(len(graph.norms), dtype=np.int64), graph.degrees)
     order = np.lexsort((graph.relations, graph.neighbours, entities))
     _, place, counts = np.unique(entities * graph.num_relations + graph.relations, return_inverse=True, return_counts=True)
     weights = (graph.rarity + counts[place].astype(np.float64) ** -0.5) / 2
     return graph.indptr, graph.neighbours[order], graph.relations[order], weights[order]
-
-
-def unrivalled(candidates: Candidates, probabilities: FloatArray, threshold: float) -> BoolArray:
-    """(P,) pairs above a probability that neither of their entities has a likelier pair than."""
-    best = [np.zeros(size) for size in candidates.shape]
-    for highest, ends in zip(best, (candidates.sources, candidates.targets), strict=True):
-        np.maximum.at(highest, ends, probabilities)
-    kept: BoolArray = (probabilities > threshold) & (probabilities >= best[0][candidates.sources]) & (probabilities >= best[1][candidates.targets])
-    return kept

@@ -304,7 +304,7 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
         steps=tuple(steps for _, _, steps in counted),
         selection=2.0 * pool * pool * config.encoder.output_width,
         precision=precision or _precision(config),
-        proposals=round(pool) * proposals_each(round(pool)) if config.semi.selection == "matchings" else 0,
+        proposals=pool * proposals_each(pool) if config.semi.selection == "matchings" else 0,
     )
 
 

@@ -18,8 +18,8 @@ import torch
 from engine.config import SemiConfig
 from engine.data.knowledge_graph import AlignmentTask, empty_links
 from engine.decoding import TOP, Candidates, GraphEvidence, find_candidates, get_decoder
-from engine.decoding.base import NONE, Decoder, Decoding
-from engine.decoding.matchings import Matchings, unrivalled
+from engine.decoding.base import NONE, Decoder, best_pairs
+from engine.decoding.matchings import Matchings
 from engine.decoding.propagation import PropagationDecoder
 from engine.decoding.sinkhorn import SinkhornDecoder
 from engine.errors import ConfigError
@@ -186,14 +186,15 @@ def confident_pairs(similarity: Selectable, pool: Pool, threshold: float, csls_k
         return no_selection()
     candidates = pool_candidates(similarity, pool, csls_k)
     decoding = decoder.decode(candidates)
-    return taken(sure_choices(decoding, threshold), candidates.targets, np.exp(decoding.scores), pool)
+    weights = np.exp(decoding.scores)
+    return taken(sure_choices(decoding.chosen_by_source, decoding.chosen_by_target, weights, threshold), candidates.targets, weights, pool)
 
 
-def sure_choices(decoding: Decoding, threshold: float) -> IntArray:
-    """(n,) each source's candidate where the two choose each other with a weight above the threshold, else -1."""
-    agreed = np.intersect1d(decoding.chosen_by_source, decoding.chosen_by_target)
-    sure = agreed[(agreed != NONE) & (np.exp(decoding.scores)[agreed] > threshold)]
-    return np.where(np.isin(decoding.chosen_by_source, sure), decoding.chosen_by_source, NONE)
+def sure_choices(by_source: IntArray, by_target: IntArray, weights: npt.NDArray[np.floating], threshold: float) -> IntArray:
+    """(n,) each source's choice where the chosen target chooses the same pair and its weight is above the threshold, else -1."""
+    agreed = np.intersect1d(by_source, by_target)
+    sure = agreed[(agreed != NONE) & (weights[agreed] > threshold)]
+    return np.where(np.isin(by_source, sure), by_source, NONE)
 
 
 @accepting_matrices(UnscaledEmbeddings)
@@ -202,13 +203,13 @@ def probable_pairs(similarity: Selectable, pool: Pool, config: SemiConfig, csls_
     if not len(pool.sources) or not len(pool.targets):
         return no_selection()
     candidates = pool_candidates(similarity, pool, csls_k, DRAWN)
-    begin = sure_choices(PropagationDecoder(graphs, temperature=config.temperature).decode(candidates), config.threshold)
+    decoding = PropagationDecoder(graphs, temperature=config.temperature).decode(candidates)
+    begin = sure_choices(decoding.chosen_by_source, decoding.chosen_by_target, np.exp(decoding.scores), config.threshold)
     if (begin == NONE).all():
         return no_selection()
     probabilities = Matchings(graphs).probabilities(candidates, begin)
-    at = np.flatnonzero(unrivalled(candidates, probabilities, config.threshold))
-    pairs = np.stack([pool.sources[candidates.sources[at]], pool.targets[candidates.targets[at]]], axis=1)
-    return Selection(pairs, probabilities[at].astype(np.float32))
+    by_source, by_target = (best_pairs(lists, probabilities)[0] for lists in (candidates.by_source, candidates.by_target))
+    return taken(sure_choices(by_source, by_target, probabilities, config.threshold), candidates.targets, probabilities, pool)
 
 
 def pool_candidates(similarity: Selectable, pool: Pool, csls_k: int, top: int = TOP) -> Candidates:

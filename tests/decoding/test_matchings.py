@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.decoding import Candidates, GraphEvidence, PropagationDecoder
-from engine.decoding.base import NONE
-from engine.decoding.matchings import Matchings, unrivalled
+from engine.decoding.base import NONE, best_pairs
+from engine.decoding.matchings import Matchings
 from engine.errors import ConfigError
+from engine.training.semi import sure_choices
 from engine.util.arrays import FloatArray, IntArray
 from tests.decoding.cases import from_copies, from_table, identity
 from tests.decoding.test_propagation import Triples, graph, small_graphs, twin_graphs
@@ -70,6 +71,13 @@ def twins() -> tuple[GraphEvidence, Candidates, IntArray]:
     return evidence, candidates, agreed
 
 
+def selected(candidates: Candidates, probabilities: FloatArray, threshold: float) -> IntArray:
+    """Positions of the pairs that a round would take."""
+    by_source, by_target = (best_pairs(lists, probabilities)[0] for lists in (candidates.by_source, candidates.by_target))
+    chosen = sure_choices(by_source, by_target, probabilities, threshold)
+    return chosen[chosen != NONE]
+
+
 def right_of(candidates: Candidates, positions: IntArray) -> int:
     return int((candidates.sources[positions] == candidates.targets[positions]).sum())
 
@@ -77,7 +85,7 @@ def right_of(candidates: Candidates, positions: IntArray) -> int:
 def test_whole_matchings_find_more_than_pairs_decided_one_by_one() -> None:
     evidence, candidates, agreed = twins()
     probabilities = Matchings(evidence).probabilities(candidates, agreed)
-    drawn = np.flatnonzero(unrivalled(candidates, probabilities, 0.5))
+    drawn = selected(candidates, probabilities, 0.5)
     before = agreed[agreed != NONE]
     assert right_of(candidates, drawn) > 1.4 * right_of(candidates, before)
     assert right_of(candidates, drawn) / len(drawn) > 0.75 > 0.5 > right_of(candidates, before) / len(before)
@@ -103,8 +111,12 @@ def test_pools_without_candidates_have_no_probabilities() -> None:
 def test_pairs_with_a_rival_as_probable_or_below_the_threshold_are_left_out() -> None:
     candidates = from_table(np.zeros((3, 3)))
     probabilities = np.array([0.6, 0.4, 0.0, 0.4, 0.3, 0.2, 0.0, 0.3, 0.31])
-    assert np.flatnonzero(unrivalled(candidates, probabilities, 0.25)).tolist() == [0, 8]
-    assert np.flatnonzero(unrivalled(candidates, probabilities, 0.5)).tolist() == [0]
+    assert selected(candidates, probabilities, 0.25).tolist() == [0, 8]
+    assert selected(candidates, probabilities, 0.5).tolist() == [0]
+
+
+def test_of_pairs_that_are_as_probable_an_entity_gets_one() -> None:
+    assert selected(from_table(np.zeros((2, 2))), np.array([0.5, 0.5, 0.5, 0.5]), 0.3).tolist() == [0]
 
 
 @pytest.mark.parametrize("wrong", [{"temperature": 0.0}, {"begin": 0.5}, {"proposals": 0}])
