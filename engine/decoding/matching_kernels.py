@@ -16,6 +16,12 @@ MatchArrays = tuple[IntArray, IntArray, IntArray, IntArray]
 """Target of each source entity and source of each target entity, -1 for none; row of each source entity, -1 where it may not change; pair of each
 row, -1 for none."""
 AffinityArray = npt.NDArray[np.float64]
+CacheArrays = tuple[FloatArray, npt.NDArray[np.bool_]]
+"""By row: what its pair's facts share, and whether that is known."""
+Proposals = tuple[IntArray, IntArray]
+"""Every pair, by its position, and each row's having none, numbered after them by row: as often as it is proposed; and (P + rows,) how often."""
+Move = tuple[int, int, int, int, int, int]
+"""An entity, the pair that it has and the one that it gets; the entity that has the latter, its pair and the one that it gets. -1: none."""
 
 
 @compiled
@@ -54,8 +60,117 @@ def put_match(entity: int, target: int, before: int, targets: IntArray, sources:
 
 
 @compiled
+def most_shared(
+    first: int,
+    last: int,
+    lists: ListArrays,
+    matches: MatchArrays,
+    source: WeightedFacts,
+    target: WeightedFacts,
+    affinity: AffinityArray,
+    most: FloatArray,
+) -> None:
+    """The most that each candidate pair of the rows ``first`` to ``last`` can have in common in any matching: a fact's neighbour has the best of its
+    candidates for this pair.
+
+    Args:
+        most: output, (P,).
+    """
+    targets, row_of = matches[0], matches[2]
+    for row in range(first, last):
+        entity = lists[2][row]
+        for pair in range(lists[0][row], lists[0][row + 1]):
+            start, stop, total = target[0][lists[1][pair]], target[0][lists[1][pair] + 1], 0.0
+            for at in range(source[0][entity], source[0][entity + 1]):
+                neighbour, best = source[1][at], 0.0
+                fixed = row_of[neighbour] < 0
+                if neighbour == entity or (fixed and targets[neighbour] < 0):
+                    continue
+                for place in range(start, stop):
+                    fits = affinity[source[2][at], target[2][place]]
+                    worth = fits * np.sqrt(source[3][at] * target[3][place]) if fits > 0 else 0.0
+                    if worth > best:
+                        match = target[1][place]
+                        if targets[neighbour] == match if fixed else position_in(lists, row_of[neighbour], match) >= 0:
+                            best = worth
+                total += best
+            most[pair] = total
+
+
+@compiled
+def proposal_counts(lists: ListArrays, most: FloatArray, lead: float, times: int) -> IntArray:
+    """(P + rows,) how often each pair, and each row's having none, is proposed among all proposals: 1 to ``times``.
+
+    It falls by e with every ``lead`` that the row's best could be worth more. The best is proposed as often as the one next to it: where nothing
+    comes near, the row mostly has it already.
+    """
+    indptr, worth = lists[0], lists[3]
+    rows = len(indptr) - 1
+    counts = np.ones(indptr[rows] + rows, dtype=np.int64)
+    for row in range(rows):
+        first, best, none = -1, 0.0, indptr[rows] + row
+        for pair in range(indptr[row], indptr[row + 1]):
+            if worth[pair] + 2 * most[pair] > best:
+                first, best = pair, worth[pair] + 2 * most[pair]
+        next_to = 1
+        for pair in range(indptr[row], indptr[row + 1]):
+            if pair != first:
+                counts[pair] = max(int(np.ceil(times * np.exp((worth[pair] + 2 * most[pair] - best) / lead))), 1)
+                next_to = max(next_to, counts[pair])
+        if first >= 0:
+            counts[none] = max(int(np.ceil(times * np.exp(-best / lead))), 1)
+            counts[first] = max(next_to, counts[none])
+        else:
+            counts[none] = next_to
+    return counts
+
+
+@compiled
+def held_facts(
+    row: int, lists: ListArrays, matches: MatchArrays, source: WeightedFacts, target: WeightedFacts, affinity: AffinityArray, cache: CacheArrays
+) -> float:
+    """What the pair that a row has shares, computed once as long as no neighbour's match changes."""
+    shared, known = cache
+    if not known[row]:
+        shared[row] = shared_facts(lists[2][row], lists[1][matches[3][row]], matches[0], source, target, affinity, -1)
+        known[row] = True
+    return float(shared[row])
+
+
+@compiled
+def forget_facts(entity: int, row: int, matches: MatchArrays, source: WeightedFacts, cache: CacheArrays) -> None:
+    """After a change of an entity's match: its row's shared facts and those of its neighbours are to be computed again."""
+    known, row_of = cache[1], matches[2]
+    known[row] = False
+    for at in range(source[0][entity], source[0][entity + 1]):
+        if row_of[source[1][at]] >= 0:
+            known[row_of[source[1][at]]] = False
+
+
+@compiled
+def lost_worth(
+    move: Move, lists: ListArrays, matches: MatchArrays, source: WeightedFacts, target: WeightedFacts, affinity: AffinityArray, cache: CacheArrays
+) -> float:
+    """What the pairs that a move gives up are worth: minus by how much the matching would be worth less without them."""
+    entity, before, _, other, others, _ = move
+    listed, worth, targets, row_of = lists[1], lists[3], matches[0], matches[2]
+    gain = 0.0
+    if before >= 0:
+        gain -= 2 * held_facts(row_of[entity], lists, matches, source, target, affinity, cache) + worth[before]
+    if other >= 0:
+        stop = source[0][other + 1]
+        place = first_from(source[1], source[0][other], stop, entity)
+        if place < stop and source[1][place] == entity:
+            gain -= 2 * shared_facts(other, listed[others], targets, source, target, affinity, entity) + worth[others]
+        else:
+            gain -= 2 * held_facts(row_of[other], lists, matches, source, target, affinity, cache) + worth[others]
+    return gain
+
+
+@compiled
 def make_move(
-    move: tuple[int, int, int, int, int, int],
+    move: Move,
+    gain: float,
     lists: ListArrays,
     matches: MatchArrays,
     source: WeightedFacts,
@@ -65,17 +180,14 @@ def make_move(
     """Match by a proposal, and return by how much the matching is worth more then.
 
     Args:
-        move: the entity, the pair that it has and the one that it gets; the entity that has the latter, its pair and the one that it gets. -1: none.
+        move: what is proposed.
+        gain: of giving up the pairs that there were (:func:`lost_worth`).
     """
-    entity, before, pair, other, others, exchanged = move
+    entity, before, pair, other, _, exchanged = move
     listed, worth = lists[1], lists[3]
     targets, sources = matches[0], matches[1]
     free, taken = listed[before] if before >= 0 else -1, listed[pair] if pair >= 0 else -1
-    gain = 0.0
-    if before >= 0:
-        gain -= 2 * shared_facts(entity, free, targets, source, target, affinity, -1) + worth[before]
     if other >= 0:
-        gain -= 2 * shared_facts(other, taken, targets, source, target, affinity, entity) + worth[others]
         put_match(other, free, taken, targets, sources)
     put_match(entity, taken, free, targets, sources)
     if pair >= 0:
@@ -86,12 +198,29 @@ def make_move(
 
 
 @compiled
+def proposed_move(row: int, pair: int, lists: ListArrays, matches: MatchArrays) -> tuple[bool, Move]:
+    """The move that gives a row a pair of its list, or none (-1); whether it can be made."""
+    _, listed, entities, _ = lists
+    _, sources, row_of, held = matches
+    before = held[row]
+    free, taken = listed[before] if before >= 0 else -1, listed[pair] if pair >= 0 else -1
+    other = sources[taken] if taken >= 0 else -1
+    rival = row_of[other] if other >= 0 else -1
+    exchanged = position_in(lists, rival, free) if rival >= 0 and free >= 0 else -1
+    # No move where the candidate is in a seed link, or its entity cannot take what would be free.
+    possible = pair != before and (other < 0 or rival >= 0) and (rival < 0 or free < 0 or exchanged >= 0)
+    return possible, (entities[row], before, pair, other, held[rival] if rival >= 0 else -1, exchanged)
+
+
+@compiled
 def draw_matchings(
     lists: ListArrays,
     matches: MatchArrays,
     source: WeightedFacts,
     target: WeightedFacts,
     affinity: AffinityArray,
+    most: FloatArray,
+    proposals: Proposals,
     temperatures: tuple[float, float],
     steps: int,
     burn_in: int,
@@ -101,36 +230,41 @@ def draw_matchings(
     """Draw by Metropolis and Hastings.
 
     A proposal gives a row another of its candidates, or none. Where another row has that candidate, the two exchange theirs, if both are candidates
-    of each other's row. The temperature falls geometrically from the first to the second during the burn-in.
+    of each other's row. The temperature falls geometrically from the first to the second during the burn-in. Most proposals are refused by the most
+    that they could gain, without looking at the facts of the new pairs.
 
     Args:
         matches: where to begin; changed in place.
+        most: (P,) of :func:`most_shared`.
+        proposals: of :func:`proposal_counts`.
+        seed: below 2^32.
         counts: output, (P,) steps after the burn-in during which each pair was matched.
     """
     np.random.seed(seed)
-    indptr, listed, entities, _ = lists
+    indptr, listed, entities, worth = lists
     targets, sources, row_of, held = matches
-    rows, since = len(entities), np.full(len(entities), burn_in, dtype=np.int64)
+    urn, times = proposals
+    rows, none, row_at = len(entities), indptr[-1], np.repeat(np.arange(len(entities)), np.diff(indptr))
+    since, cache = np.full(rows, burn_in, dtype=np.int64), (np.zeros(rows), np.zeros(rows, dtype=np.bool_))
     for step in range(steps):
         temperature = temperatures[0] * (temperatures[1] / temperatures[0]) ** (min(step, burn_in) / max(burn_in, 1))
-        row = int(np.random.random() * rows)
-        size = indptr[row + 1] - indptr[row]
-        choice = int(np.random.random() * (size + 1))
-        pair, before = indptr[row] + choice if choice < size else -1, held[row]
-        if pair == before:
+        proposal = urn[int(np.random.random() * len(urn))]
+        row = row_at[proposal] if proposal < none else proposal - none
+        possible, move = proposed_move(row, proposal if proposal < none else -1, lists, matches)
+        if not possible:
             continue
-        free, taken = listed[before] if before >= 0 else -1, listed[pair] if pair >= 0 else -1
-        other = sources[taken] if taken >= 0 else -1
+        entity, before, pair, other, others, exchanged = move
         rival = row_of[other] if other >= 0 else -1
-        exchanged = position_in(lists, rival, free) if rival >= 0 and free >= 0 else -1
-        if (other >= 0 and rival < 0) or (rival >= 0 and free >= 0 and exchanged < 0):
-            continue  # the candidate is in a seed link, or its entity cannot take what would be free
-        others, entity = held[rival] if rival >= 0 else -1, entities[row]
-        gain = make_move((entity, before, pair, other, others, exchanged), lists, matches, source, target, affinity)
-        ratio = np.exp(min(gain / temperature, 50.0))
-        if rival >= 0 and free < 0:  # the way back is proposed by the other row, of its own candidates
-            ratio *= (size + 1) / (indptr[rival + 1] - indptr[rival] + 1)
-        if np.random.random() >= ratio:
+        returned = before if before >= 0 else (others if rival >= 0 else none + row)  # where the row had none, the other row proposes the way back
+        way_back = times[returned] / times[proposal]
+        level = np.random.random()
+        gain = lost_worth(move, lists, matches, source, target, affinity, cache)
+        best = gain + (2 * most[pair] + worth[pair] if pair >= 0 else 0.0) + (2 * most[exchanged] + worth[exchanged] if exchanged >= 0 else 0.0)
+        if level >= np.exp(min(best / temperature, 50.0)) * way_back:
+            continue
+        gain = make_move(move, gain, lists, matches, source, target, affinity)
+        if level >= np.exp(min(gain / temperature, 50.0)) * way_back:
+            free, taken = listed[before] if before >= 0 else -1, listed[pair] if pair >= 0 else -1
             put_match(entity, free, taken, targets, sources)
             if rival >= 0:
                 put_match(other, taken, free, targets, sources)
@@ -139,9 +273,11 @@ def draw_matchings(
         if before >= 0:
             counts[before] += now - since[row]
         held[row], since[row] = pair, now
+        forget_facts(entity, row, matches, source, cache)
         if rival >= 0:
             counts[others] += now - since[rival]
             held[rival], since[rival] = exchanged, now
+            forget_facts(other, rival, matches, source, cache)
     for row in range(rows):
         if held[row] >= 0:
             counts[held[row]] += steps - since[row]

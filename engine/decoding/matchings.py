@@ -12,25 +12,28 @@ ECCV 1990); the draws are by Metropolis and Hastings.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from engine.decoding.candidates import Candidates
 from engine.decoding.graph_evidence import GraphEvidence, Incidence
-from engine.decoding.matching_kernels import AffinityArray, ListArrays, MatchArrays, WeightedFacts, draw_matchings
+from engine.decoding.matching_kernels import AffinityArray, ListArrays, MatchArrays, WeightedFacts, draw_matchings, most_shared, proposal_counts
 from engine.errors import ConfigError
 from engine.util.arrays import FloatArray, IntArray
-from engine.util.threads import run_parts
+from engine.util.threads import run_parts, spread
 
 CHAINS = 2
 """Independent draws that are averaged."""
-MOST_PROPOSALS, LEAST_PROPOSALS = 2000, 200
+MOST_PROPOSALS, LEAST_PROPOSALS = 2000, 100
 """For each source entity, by one chain."""
-ALL_PROPOSALS, BOUND = 3_000_000, 100_000_000
+ALL_PROPOSALS, BOUND = 1_000_000, 50_000_000
 """Of one chain: as far as each entity gets the least number, and in any case (some minutes)."""
 BURN_IN = 0.5
 """Share of the proposals before draws count."""
+LEAD, TIMES = 0.6, 32
+"""A pair is proposed up to ``TIMES`` times as often as a hopeless one, by how near it could come to its entity's best (in ``LEAD``)."""
 
 
 def proposals_each(entities: int) -> int:
@@ -57,7 +60,7 @@ class Matchings:
     begin: float = 2.0
     proposals: int | None = None
 
-    def probabilities(self, candidates: Candidates, start: IntArray, seed: int = 0) -> FloatArray:
+    def probabilities(self, candidates: Candidates, start: IntArray, seed: int | Sequence[int] = 0) -> FloatArray:
         """(P,) of the candidate pairs.
 
         Args:
@@ -82,11 +85,17 @@ class Matchings:
         arguments = self._arguments(candidates, begun)
         steps = (self.proposals or proposals_each(pools[0])) * pools[0]
         counts = np.zeros((CHAINS, len(candidates)), dtype=np.int64)
+        lists, source, target, affinity = arguments
+        most, begin = np.zeros(len(candidates)), self._begin(candidates, start)
+        spread(lambda first, last: most_shared(first, last, lists, begin, source, target, affinity, most), pools[0], len(source[1]) * len(candidates))
+        times = proposal_counts(lists, most, LEAD, TIMES)
+        proposals = np.repeat(np.arange(len(times)), times), times
+        chosen = np.random.SeedSequence(seed).generate_state(CHAINS)
 
         def draw(chain: int) -> None:
-            lists, source, target, affinity = arguments
-            settings = (self.begin * self.temperature, self.temperature), steps, int(BURN_IN * steps), CHAINS * seed + chain
-            draw_matchings(lists, self._begin(candidates, start), source, target, affinity, *settings, counts[chain])
+            targets, sources, rows, held = (part.copy() for part in begin)
+            settings = (self.begin * self.temperature, self.temperature), steps, int(BURN_IN * steps), int(chosen[chain])
+            draw_matchings(lists, (targets, sources, rows, held), source, target, affinity, most, proposals, *settings, counts[chain])
 
         run_parts(draw, CHAINS)
         found: FloatArray = counts.sum(axis=0) / (CHAINS * (steps - int(BURN_IN * steps)))

@@ -200,6 +200,18 @@ class StructuralSimilarity:
         check_finite(self.target, "keys")
 
 
+class RoundedSimilarity(StructuralSimilarity):
+    """Inner products of rows, found by those of the rows as bfloat16 numbers: quicker where the device multiplies these; pairs are scored as ever."""
+
+    def __init__(self, source: Tensor, target: Tensor) -> None:
+        super().__init__(source, target)
+        self._rounded = source.bfloat16(), target.bfloat16()
+
+    def block(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
+        product = torch.mm(self._rounded[0][rows], self._rounded[1][columns].T)
+        return product.float() if out is None else out.copy_(product)
+
+
 @dataclass(frozen=True)
 class UnscaledEmbeddings:
     """Embeddings of any length, as training leaves them: they become a cosine similarity once a pool is selected.
@@ -207,10 +219,12 @@ class UnscaledEmbeddings:
     Attributes:
         source: (n, D).
         target: (m, D), on the same device.
+        rounded: whether pools are searched by bfloat16 products.
     """
 
     source: Tensor  # (n, D)
     target: Tensor  # (m, D)
+    rounded: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -222,9 +236,8 @@ class UnscaledEmbeddings:
         Raises:
             TrainingError: an embedding of the pool is not finite.
         """
-        return StructuralSimilarity(
-            normalise_rows(self.source[rows.to(self.source.device)]), normalise_rows(self.target[columns.to(self.target.device)])
-        )
+        kind = RoundedSimilarity if self.rounded else StructuralSimilarity
+        return kind(normalise_rows(self.source[rows.to(self.source.device)]), normalise_rows(self.target[columns.to(self.target.device)]))
 
 
 class SparseSimilarity:

@@ -139,6 +139,7 @@ def select_pairs(
     csls_k: int,
     earlier: Selection,
     evidence: Callable[[], GraphEvidence] | None = None,
+    seed: tuple[int, ...] = (0,),
 ) -> Selection:
     """The pairs of the next round.
 
@@ -149,6 +150,7 @@ def select_pairs(
         csls_k: neighbours in CSLS's hubness terms.
         earlier: what the round before trained on.
         evidence: gives the graphs and seed links; called for "propagation" and "matchings", which need it.
+        seed: of the draws.
 
     Returns:
         With "mutual" (paper): the earlier pairs, and those of entities not yet used that are each other's nearest by CSLS. With "sinkhorn":
@@ -163,7 +165,7 @@ def select_pairs(
             raise ConfigError(f"semi.selection={config.selection} needs the graphs, which were not given; use sinkhorn or mutual.")
         graphs = evidence().within(pool.sources, pool.targets)
         if config.selection == "matchings":
-            return probable_pairs(similarity, pool, config, csls_k, graphs)
+            return probable_pairs(similarity, pool, config, csls_k, graphs, seed)
         return confident_pairs(similarity, pool, config.threshold, csls_k, PropagationDecoder(graphs, temperature=config.temperature))
     rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name, pool.rejected)
     found = mutual_pairs(similarity, rest, csls_k)
@@ -198,7 +200,9 @@ def sure_choices(by_source: IntArray, by_target: IntArray, weights: npt.NDArray[
 
 
 @accepting_matrices(UnscaledEmbeddings)
-def probable_pairs(similarity: Selectable, pool: Pool, config: SemiConfig, csls_k: int, graphs: GraphEvidence) -> Selection:
+def probable_pairs(
+    similarity: Selectable, pool: Pool, config: SemiConfig, csls_k: int, graphs: GraphEvidence, seed: tuple[int, ...] = (0,)
+) -> Selection:
     """Pairs of the pool that most drawn one-to-one matchings have; draws begin with the confident pairs of propagation."""
     if not len(pool.sources) or not len(pool.targets):
         return no_selection()
@@ -207,7 +211,7 @@ def probable_pairs(similarity: Selectable, pool: Pool, config: SemiConfig, csls_
     begin = sure_choices(decoding.chosen_by_source, decoding.chosen_by_target, np.exp(decoding.scores), config.threshold)
     if (begin == NONE).all():
         return no_selection()
-    probabilities = Matchings(graphs).probabilities(candidates, begin)
+    probabilities = Matchings(graphs).probabilities(candidates, begin, seed)
     by_source, by_target = (best_pairs(lists, probabilities)[0] for lists in (candidates.by_source, candidates.by_target))
     return taken(sure_choices(by_source, by_target, probabilities, config.threshold), candidates.targets, probabilities, pool)
 

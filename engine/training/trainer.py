@@ -338,7 +338,10 @@ class Trainer:
         on_progress(begun)
 
     def _select(self, similarity: Selectable, pool: Pool, earlier: Selection) -> Selection:
-        return select_pairs(similarity, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence)
+        if isinstance(similarity, UnscaledEmbeddings):
+            similarity = replace(similarity, rounded=self.rounded)
+        seed = self.config.seed, len(self.selections)
+        return select_pairs(similarity, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence, seed)
 
     @cached_property
     def _graph_evidence(self) -> GraphEvidence:
@@ -464,7 +467,7 @@ class Trainer:
 
     @property
     def rounded(self) -> bool:
-        """Whether a step's products are taken of bfloat16 values."""
+        """Whether the products of steps and of the searches of rounds are taken of bfloat16 values."""
         return self.precision == "bfloat16"
 
     def forward(self, sample: Sample, seed: int) -> Tensor:
