@@ -49,7 +49,7 @@ PRODUCT_WEIGHTS: Final[Mapping[str, float]] = {"float32": 2.2, "bfloat16": 2.75}
 GATHER_WEIGHT, STEP_SECONDS = 12.0, 0.03
 SEARCH_WEIGHT, EVALUATE_WEIGHT, SELECT_WEIGHT = 1.8, 3.5, 2.0  # of one product of all rows with all columns
 BASELINE_WEIGHT: Final = 1.5
-PROPOSAL_SECONDS: Final = 1.5e-6  # of draws of matchings, on a thread of their own for each chain
+PROPOSAL_SECONDS: Final = 2.5e-6  # of draws of matchings, on a thread of their own for each chain, with what they are prepared by
 COMPILE_SECONDS: Final = 45.0  # the first run on a machine compiles the kernels
 SELECTED_SHARE: Final = 0.85  # of a round's pool; of a pool of all entities fewer
 SELECTED_OF_ALL: Final = 0.6
@@ -135,9 +135,9 @@ class Work:
 
     Attributes:
         epochs: of the basic part and of each round.
-        products, gathers, steps: operations of matrix products, gathered values and steps of an epoch of each; ``products`` of both kinds
-            is done at the speed of ``precision``.
+        products, gathers, steps: operations of matrix products, gathered values and steps of an epoch of each.
         selection: operations of the product that a round selects its pairs from.
+        precision: of the products of epochs and of rounds.
         proposals: of each chain that a round draws matchings by.
     """
 
@@ -149,18 +149,20 @@ class Work:
     precision: str
     proposals: int = 0
 
+    def _speed(self, machine: Machine) -> float:
+        return machine.bfloat16 if self.precision == "bfloat16" else machine.float32
+
     def epoch_seconds(self, machine: Machine) -> list[float]:
         """Of an epoch of each part."""
-        speed = machine.bfloat16 if self.precision == "bfloat16" else machine.float32
         return [
-            PRODUCT_WEIGHTS[self.precision] * products / speed + GATHER_WEIGHT * gathers / machine.gather + STEP_SECONDS * steps
+            PRODUCT_WEIGHTS[self.precision] * products / self._speed(machine) + GATHER_WEIGHT * gathers / machine.gather + STEP_SECONDS * steps
             for products, gathers, steps in zip(self.products, self.gathers, self.steps, strict=True)
         ]
 
     def seconds(self, machine: Machine) -> float:
         """Of all training."""
         rounds = len(self.epochs) - 1
-        selecting = rounds * (SELECT_WEIGHT * self.selection / machine.float32 + PROPOSAL_SECONDS * self.proposals)
+        selecting = rounds * (SELECT_WEIGHT * self.selection / self._speed(machine) + PROPOSAL_SECONDS * self.proposals)
         return selecting + sum(count * each for count, each in zip(self.epochs, self.epoch_seconds(machine), strict=True))
 
 

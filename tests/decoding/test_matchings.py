@@ -57,6 +57,21 @@ def test_probabilities_are_those_of_all_matchings(source: tuple[Triples, int], t
     np.testing.assert_allclose(found, exact(source[0], target[0], seeds, candidates, pools), atol=0.06)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_probabilities_are_those_of_all_matchings_where_many_facts_are_shared(seed: int) -> None:
+    """With values that differ a lot, so that pairs are proposed unequally often, and facts that outweigh them."""
+    random = np.random.default_rng(seed)
+    triples = [tuple(random.integers(0, (6, 2, 6)).tolist()) for _ in range(14)]
+    source = [*triples, (0, 0, 1), (0, 1, 5)]
+    pool, links = [1, 2, 3, 4, 5], [(0, 0)]
+    candidates = from_table(random.choice([-0.3, 0.0, 0.1, 0.3], size=(5, 5)), top=[None, 3][seed % 2])
+    evidence = GraphEvidence.of(graph(source, 6), graph(source, 6), np.array(links, dtype=np.int64)).within(np.array(pool), np.array(pool))
+    expected = exact(source, source, links, candidates, (pool, pool))
+    found = Matchings(evidence, proposals=200_000).probabilities(candidates, nothing(candidates), seed)
+    np.testing.assert_allclose(found, expected, atol=0.03)
+    assert np.ptp(expected) > 0.3
+
+
 SEEDS, POOL = 60, 240
 
 

@@ -18,6 +18,7 @@ from engine.search import (
     Similarity,
     SparseSimilarity,
     StructuralSimilarity,
+    UnscaledEmbeddings,
     csls_query,
     csls_topk,
     get_index,
@@ -255,6 +256,20 @@ def test_embeddings_and_the_similarity_made_of_them_are_evaluated_alike() -> Non
     assert isinstance(similarity, StructuralSimilarity)
     links = np.stack([np.arange(30)] * 2, axis=1)
     assert evaluate_links(similarity, links).to_dict() == evaluate_links(similarity.source, similarity.target, links).to_dict()
+
+
+def test_a_search_by_rounded_products_finds_nearly_the_same_and_scores_it_exactly() -> None:
+    rows = [torch.from_numpy(np.random.default_rng(side).standard_normal((300, 64)).astype(np.float32)) for side in range(2)]
+    pool = torch.arange(20, 300)
+    exact, rounded = (UnscaledEmbeddings(*rows, rounded=rounded).select(pool, pool) for rounded in (False, True))
+    found = csls_topk(rounded, 10, 5).source_to_target
+    wanted = csls_topk(exact, 10, 5).source_to_target
+    shared = (found.indices[:, :, None] == wanted.indices[:, None, :]).any(dim=2)
+    assert shared.double().mean() > 0.95
+    assert not torch.equal(rounded.block(slice(0, 9), slice(0, 9)), exact.block(slice(0, 9), slice(0, 9)))
+    pairs = torch.stack([torch.arange(280).repeat_interleave(5), found.indices.flatten()])
+    assert torch.equal(rounded.pairs(*pairs), exact.pairs(*pairs))
+    assert torch.equal(found.cosine.flatten(), exact.pairs(*pairs).float())
 
 
 @pytest.mark.parametrize("side", ["structure", "names"])
