@@ -26,7 +26,7 @@ import numpy as np
 from engine.data.knowledge_graph import empty_links
 from engine.decoding.fixed_point_kernels import FactArrays, TableArray, count_implied, match_entities
 from engine.util.arrays import BoolArray, FloatArray, IntArray, row_pointers
-from engine.util.threads import spread
+from engine.util.threads import run_parts, spread
 
 MOST_RELATIONS = 4096
 """Relations of a graph, directions counted separately, that have a correspondence of their own; rarer ones share one."""
@@ -247,8 +247,15 @@ def mutual_implications(source: Facts, target: Facts, match: IntArray, belief: F
     matched = np.flatnonzero(match >= 0)
     back, certainty = np.full(target.num_nodes, -1, dtype=np.int64), np.zeros(target.num_nodes)
     back[match[matched]], certainty[match[matched]] = matched, belief[matched]
-    forward, support = implications(source, target, match, belief)
-    return Implications(forward, np.ascontiguousarray(implications(target, source, back, certainty)[0].T), support)
+    directions = (source, target, match, belief), (target, source, back, certainty)
+    found: list[tuple[TableArray, TableArray] | None] = [None, None]
+
+    def one(direction: int) -> None:
+        found[direction] = implications(*directions[direction])
+
+    run_parts(one, len(directions))
+    (forward, support), (backward, _) = (part for part in found if part is not None)
+    return Implications(forward, np.ascontiguousarray(backward.T), support)
 
 
 def implications(source: Facts, target: Facts, match: IntArray, belief: FloatArray) -> tuple[TableArray, TableArray]:

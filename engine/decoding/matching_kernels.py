@@ -15,13 +15,14 @@ ListArrays = tuple[IntArray, IntArray, IntArray, FloatArray]
 MatchArrays = tuple[IntArray, IntArray, IntArray, IntArray]
 """Target of each source entity and source of each target entity, -1 for none; row of each source entity, -1 where it may not change; pair of each
 row, -1 for none."""
-AffinityArray = npt.NDArray[np.float64]
+AffinityArray = npt.NDArray[np.float32]
 CacheArrays = tuple[FloatArray, npt.NDArray[np.bool_]]
 """By row: what its pair's facts share, and whether that is known."""
-Proposals = tuple[IntArray, IntArray]
-"""Every pair, by its position, and each row's having none, numbered after them by row: as often as it is proposed; and (P + rows,) how often."""
-Move = tuple[int, int, int, int, int, int]
-"""An entity, the pair that it has and the one that it gets; the entity that has the latter, its pair and the one that it gets. -1: none."""
+Proposals = tuple[IntArray, IntArray, IntArray]
+"""The number of each pair, its position, and of each row's having none, P and the row: as often as it is proposed; (P + rows,) how often, and the
+rows."""
+BATCH = 256
+"""Proposals that are fetched from memory at a time."""
 
 
 @compiled
@@ -60,7 +61,7 @@ def put_match(entity: int, target: int, before: int, targets: IntArray, sources:
 
 
 @compiled
-def most_shared(
+def most_worth(
     first: int,
     last: int,
     lists: ListArrays,
@@ -70,15 +71,15 @@ def most_shared(
     affinity: AffinityArray,
     most: FloatArray,
 ) -> None:
-    """The most that each candidate pair of the rows ``first`` to ``last`` can have in common in any matching: a fact's neighbour has the best of its
-    candidates for this pair.
+    """The most that each candidate pair of the rows ``first`` to ``last`` can be worth in any matching, its shared facts included: a fact's neighbour
+    has the best of its candidates for this pair.
 
     Args:
-        most: output, (P,).
+        most: output, (P + rows,) of the pairs; then the highest of each row.
     """
-    targets, row_of = matches[0], matches[2]
+    targets, row_of, rows = matches[0], matches[2], lists[0][-1]
     for row in range(first, last):
-        entity = lists[2][row]
+        entity, most[rows + row] = lists[2][row], 0.0
         for pair in range(lists[0][row], lists[0][row + 1]):
             start, stop, total = target[0][lists[1][pair]], target[0][lists[1][pair] + 1], 0.0
             for at in range(source[0][entity], source[0][entity + 1]):
@@ -94,7 +95,8 @@ def most_shared(
                         if targets[neighbour] == match if fixed else position_in(lists, row_of[neighbour], match) >= 0:
                             best = worth
                 total += best
-            most[pair] = total
+            most[pair] = 2 * total + lists[3][pair]
+            most[rows + row] = max(most[rows + row], most[pair])
 
 
 @compiled
@@ -104,18 +106,17 @@ def proposal_counts(lists: ListArrays, most: FloatArray, lead: float, times: int
     It falls by e with every ``lead`` that the row's best could be worth more. The best is proposed as often as the one next to it: where nothing
     comes near, the row mostly has it already.
     """
-    indptr, worth = lists[0], lists[3]
-    rows = len(indptr) - 1
+    indptr, rows = lists[0], len(lists[0]) - 1
     counts = np.ones(indptr[rows] + rows, dtype=np.int64)
     for row in range(rows):
         first, best, none = -1, 0.0, indptr[rows] + row
         for pair in range(indptr[row], indptr[row + 1]):
-            if worth[pair] + 2 * most[pair] > best:
-                first, best = pair, worth[pair] + 2 * most[pair]
+            if most[pair] > best:
+                first, best = pair, most[pair]
         next_to = 1
         for pair in range(indptr[row], indptr[row + 1]):
             if pair != first:
-                counts[pair] = max(int(np.ceil(times * np.exp((worth[pair] + 2 * most[pair] - best) / lead))), 1)
+                counts[pair] = max(int(np.ceil(times * np.exp((most[pair] - best) / lead))), 1)
                 next_to = max(next_to, counts[pair])
         if first >= 0:
             counts[none] = max(int(np.ceil(times * np.exp(-best / lead))), 1)
@@ -149,44 +150,46 @@ def forget_facts(entity: int, row: int, matches: MatchArrays, source: WeightedFa
 
 @compiled
 def lost_worth(
-    move: Move, lists: ListArrays, matches: MatchArrays, source: WeightedFacts, target: WeightedFacts, affinity: AffinityArray, cache: CacheArrays
+    row: int,
+    rival: int,
+    lists: ListArrays,
+    matches: MatchArrays,
+    source: WeightedFacts,
+    target: WeightedFacts,
+    affinity: AffinityArray,
+    cache: CacheArrays,
 ) -> float:
-    """What the pairs that a move gives up are worth: minus by how much the matching would be worth less without them."""
-    entity, before, _, other, others, _ = move
-    listed, worth, targets, row_of = lists[1], lists[3], matches[0], matches[2]
-    gain = 0.0
-    if before >= 0:
-        gain -= 2 * held_facts(row_of[entity], lists, matches, source, target, affinity, cache) + worth[before]
-    if other >= 0:
+    """By how much the matching is worth less without the pair that a row has, and without that of another row (-1: none)."""
+    lost, worth, targets, held = 0.0, lists[3], matches[0], matches[3]
+    if held[row] >= 0:
+        lost = 2 * held_facts(row, lists, matches, source, target, affinity, cache) + worth[held[row]]
+    if rival >= 0:
+        entity, other = lists[2][row], lists[2][rival]
         stop = source[0][other + 1]
         place = first_from(source[1], source[0][other], stop, entity)
         if place < stop and source[1][place] == entity:
-            gain -= 2 * shared_facts(other, listed[others], targets, source, target, affinity, entity) + worth[others]
+            lost += 2 * shared_facts(other, targets[other], targets, source, target, affinity, entity) + worth[held[rival]]
         else:
-            gain -= 2 * held_facts(row_of[other], lists, matches, source, target, affinity, cache) + worth[others]
-    return gain
+            lost += 2 * held_facts(rival, lists, matches, source, target, affinity, cache) + worth[held[rival]]
+    return lost
 
 
 @compiled
 def make_move(
-    move: Move,
-    gain: float,
+    entity: int,
+    pair: int,
+    other: int,
+    exchanged: int,
     lists: ListArrays,
     matches: MatchArrays,
     source: WeightedFacts,
     target: WeightedFacts,
     affinity: AffinityArray,
 ) -> float:
-    """Match by a proposal, and return by how much the matching is worth more then.
-
-    Args:
-        move: what is proposed.
-        gain: of giving up the pairs that there were (:func:`lost_worth`).
-    """
-    entity, before, pair, other, _, exchanged = move
+    """Match an entity by a pair, and another that has its target by the pair ``exchanged`` (-1: none); return what the two pairs are worth."""
     listed, worth = lists[1], lists[3]
     targets, sources = matches[0], matches[1]
-    free, taken = listed[before] if before >= 0 else -1, listed[pair] if pair >= 0 else -1
+    free, taken, gain = targets[entity], listed[pair] if pair >= 0 else -1, 0.0
     if other >= 0:
         put_match(other, free, taken, targets, sources)
     put_match(entity, taken, free, targets, sources)
@@ -198,18 +201,15 @@ def make_move(
 
 
 @compiled
-def proposed_move(row: int, pair: int, lists: ListArrays, matches: MatchArrays) -> tuple[bool, Move]:
-    """The move that gives a row a pair of its list, or none (-1); whether it can be made."""
-    _, listed, entities, _ = lists
-    _, sources, row_of, held = matches
-    before = held[row]
-    free, taken = listed[before] if before >= 0 else -1, listed[pair] if pair >= 0 else -1
-    other = sources[taken] if taken >= 0 else -1
-    rival = row_of[other] if other >= 0 else -1
-    exchanged = position_in(lists, rival, free) if rival >= 0 and free >= 0 else -1
-    # No move where the candidate is in a seed link, or its entity cannot take what would be free.
-    possible = pair != before and (other < 0 or rival >= 0) and (rival < 0 or free < 0 or exchanged >= 0)
-    return possible, (entities[row], before, pair, other, held[rival] if rival >= 0 else -1, exchanged)
+def propose(proposals: Proposals, lists: ListArrays, batch: IntArray) -> None:
+    """Draw the next proposals: (n, 3) the number of each, its row, and the target that it would get. What is far apart in memory is fetched here,
+    where no fetch waits for another."""
+    urn, rows = proposals[0], proposals[2]
+    for place in range(len(batch)):
+        batch[place, 0] = urn[int(np.random.random() * len(urn))]
+    for place in range(len(batch)):
+        number = batch[place, 0]
+        batch[place, 1], batch[place, 2] = rows[number], lists[1][number] if number < len(lists[1]) else -1
 
 
 @compiled
@@ -235,36 +235,38 @@ def draw_matchings(
 
     Args:
         matches: where to begin; changed in place.
-        most: (P,) of :func:`most_shared`.
+        most: (P + rows,) what each pair can be worth with its shared facts (:func:`most_worth`); then the highest of each row.
         proposals: of :func:`proposal_counts`.
         seed: below 2^32.
         counts: output, (P,) steps after the burn-in during which each pair was matched.
     """
     np.random.seed(seed)
-    indptr, listed, entities, worth = lists
     targets, sources, row_of, held = matches
-    urn, times = proposals
-    rows, none, row_at = len(entities), indptr[-1], np.repeat(np.arange(len(entities)), np.diff(indptr))
+    times, none = proposals[1], lists[0][-1]
+    rows, batch = len(held), np.zeros((BATCH, 3), dtype=np.int64)
     since, cache = np.full(rows, burn_in, dtype=np.int64), (np.zeros(rows), np.zeros(rows, dtype=np.bool_))
     for step in range(steps):
+        if step % BATCH == 0:
+            propose(proposals, lists, batch)
         temperature = temperatures[0] * (temperatures[1] / temperatures[0]) ** (min(step, burn_in) / max(burn_in, 1))
-        proposal = urn[int(np.random.random() * len(urn))]
-        row = row_at[proposal] if proposal < none else proposal - none
-        possible, move = proposed_move(row, proposal if proposal < none else -1, lists, matches)
-        if not possible:
-            continue
-        entity, before, pair, other, others, exchanged = move
+        number, row, taken = batch[step % BATCH]
+        pair, before, free = number if number < none else -1, held[row], targets[lists[2][row]]
+        other = sources[taken] if taken >= 0 else -1
         rival = row_of[other] if other >= 0 else -1
+        if pair == before or (other >= 0 and rival < 0):
+            continue  # its own, or that of a seed link
+        others, level, entity = held[rival] if rival >= 0 else -1, np.random.random(), lists[2][row]
         returned = before if before >= 0 else (others if rival >= 0 else none + row)  # where the row had none, the other row proposes the way back
-        way_back = times[returned] / times[proposal]
-        level = np.random.random()
-        gain = lost_worth(move, lists, matches, source, target, affinity, cache)
-        best = gain + (2 * most[pair] + worth[pair] if pair >= 0 else 0.0) + (2 * most[exchanged] + worth[exchanged] if exchanged >= 0 else 0.0)
-        if level >= np.exp(min(best / temperature, 50.0)) * way_back:
+        level *= times[number] / times[returned]
+        lost = lost_worth(row, rival, lists, matches, source, target, affinity, cache)
+        best = (most[pair] if pair >= 0 else 0.0) + (most[none + rival] if rival >= 0 and free >= 0 else 0.0)
+        if level >= np.exp(min((best - lost) / temperature, 50.0)):
             continue
-        gain = make_move(move, gain, lists, matches, source, target, affinity)
-        if level >= np.exp(min(gain / temperature, 50.0)) * way_back:
-            free, taken = listed[before] if before >= 0 else -1, listed[pair] if pair >= 0 else -1
+        exchanged = position_in(lists, rival, free) if rival >= 0 and free >= 0 else -1
+        if rival >= 0 and free >= 0 and exchanged < 0:
+            continue  # its entity cannot take what would be free
+        gain = make_move(entity, pair, other, exchanged, lists, matches, source, target, affinity) - lost
+        if level >= np.exp(min(gain / temperature, 50.0)):
             put_match(entity, free, taken, targets, sources)
             if rival >= 0:
                 put_match(other, taken, free, targets, sources)

@@ -19,14 +19,14 @@ import numpy as np
 
 from engine.decoding.candidates import Candidates
 from engine.decoding.graph_evidence import GraphEvidence, Incidence
-from engine.decoding.matching_kernels import AffinityArray, ListArrays, MatchArrays, WeightedFacts, draw_matchings, most_shared, proposal_counts
+from engine.decoding.matching_kernels import AffinityArray, ListArrays, MatchArrays, WeightedFacts, draw_matchings, most_worth, proposal_counts
 from engine.errors import ConfigError
 from engine.util.arrays import FloatArray, IntArray
 from engine.util.threads import run_parts, spread
 
 CHAINS = 2
 """Independent draws that are averaged."""
-MOST_PROPOSALS, LEAST_PROPOSALS = 2000, 100
+MOST_PROPOSALS, LEAST_PROPOSALS = 2000, 60
 """For each source entity, by one chain."""
 ALL_PROPOSALS, BOUND = 1_000_000, 50_000_000
 """Of one chain: as far as each entity gets the least number, and in any case (some minutes)."""
@@ -86,10 +86,10 @@ class Matchings:
         steps = (self.proposals or proposals_each(pools[0])) * pools[0]
         counts = np.zeros((CHAINS, len(candidates)), dtype=np.int64)
         lists, source, target, affinity = arguments
-        most, begin = np.zeros(len(candidates)), self._begin(candidates, start)
-        spread(lambda first, last: most_shared(first, last, lists, begin, source, target, affinity, most), pools[0], len(source[1]) * len(candidates))
+        most, begin = np.zeros(len(candidates) + pools[0]), self._begin(candidates, start)
+        spread(lambda first, last: most_worth(first, last, lists, begin, source, target, affinity, most), pools[0], len(source[1]) * len(candidates))
         times = proposal_counts(lists, most, LEAD, TIMES)
-        proposals = np.repeat(np.arange(len(times)), times), times
+        proposals = np.repeat(np.arange(len(times)), times), times, np.concatenate([candidates.sources, np.arange(pools[0])])
         chosen = np.random.SeedSequence(seed).generate_state(CHAINS)
 
         def draw(chain: int) -> None:
@@ -105,7 +105,7 @@ class Matchings:
         evidence = self.evidence
         pairs = candidates.by_source.indptr, evidence.target_pool[candidates.targets], evidence.source_pool
         worth = np.float64(self.similarity) / 2 * candidates.csls.astype(np.float64)
-        together = np.minimum(evidence.affinity(evidence.anchors(candidates, begun)), 1.0).astype(np.float64)
+        together = np.minimum(evidence.affinity(evidence.anchors(candidates, begun)), 1.0).astype(np.float32)
         return (*pairs, worth), weighted_facts(evidence.source), weighted_facts(evidence.target), together
 
     def _begin(self, candidates: Candidates, start: IntArray) -> MatchArrays:
