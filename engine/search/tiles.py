@@ -23,8 +23,8 @@ from engine.util.threads import cut, spread
 
 # Similarities whose values lie in memory: pools that are gone through several times, and are small enough.
 
-HELD_BYTES = 512 * 2**20
-"""Values that are held: those of 11,585 x 11,585 pairs."""
+HELD_BYTES = 2**30
+"""Values that are held: those of 16,384 x 16,384 pairs."""
 HELD_ROWS = 1024
 """Rows that are computed at a time."""
 

@@ -21,8 +21,8 @@ LEAST_EPOCHS = 11
 LEAST_STEPS = 60
 LEAST_SMALL_STEPS = 99
 """The same where a batch is not all seed links."""
-LEAST_STARTED_EPOCHS = 6
-"""Epochs before the first round where training starts with more than the seed links: it then has more pairs in each."""
+LEAST_STARTED_EPOCHS, LEAST_STARTED_STEPS = 6, 30
+"""The same before the first round where training starts with more than the seed links: rounds soon have better pairs than those."""
 LEAST_ROUND_EPOCHS = 2
 LEAST_ROUND_STEPS = 9
 
@@ -54,7 +54,7 @@ def default_epochs(config: RunConfig, seed_links: int) -> int:
 
 
 def first_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
-    """Epochs before the first round, as set or by default; with more pairs than the seed links as many as make 60 steps, and at least 6.
+    """Epochs before the first round, as set or by default; with more pairs than the seed links as many as make 30 steps, and at least 6.
 
     Args:
         config: settings.
@@ -66,7 +66,7 @@ def first_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
     links = max(seed_links, 1)
     if pairs <= links:
         return default_epochs(config, links)
-    return math.ceil(config.training.effort * max(LEAST_STARTED_EPOCHS, math.ceil(LEAST_STEPS / steps_of(pairs, batch_size(config, links)))))
+    return math.ceil(config.training.effort * max(LEAST_STARTED_EPOCHS, math.ceil(LEAST_STARTED_STEPS / steps_of(pairs, batch_size(config, links)))))
 
 
 def round_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:

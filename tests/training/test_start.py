@@ -12,7 +12,7 @@ from engine.config import DataConfig, RunConfig, SemiConfig
 from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import KnowledgeGraph, empty_attributes
 from engine.errors import TrainingError
-from engine.training.schedule import LEAST_ROUND_EPOCHS, LEAST_ROUND_STEPS, LEAST_STARTED_EPOCHS, LEAST_STEPS, ONE_BATCH
+from engine.training.schedule import LEAST_ROUND_EPOCHS, LEAST_ROUND_STEPS, LEAST_STARTED_EPOCHS, LEAST_STARTED_STEPS, ONE_BATCH
 from engine.training.semi import Round, Selection, selection_pool
 from engine.training.start import resolve_start, start_pairs
 from engine.training.trainer import Trainer
@@ -85,7 +85,7 @@ def test_more_pairs_make_fewer_epochs(europe: AlignmentTask) -> None:
     trained = trainer.train()
     assert trained.start is not None
     assert trained.epochs == trainer.basic_epochs
-    assert alone > trained.epochs == max(LEAST_STARTED_EPOCHS, -(-LEAST_STEPS // trainer.steps_per_epoch))
+    assert alone > trained.epochs == max(LEAST_STARTED_EPOCHS, -(-LEAST_STARTED_STEPS // trainer.steps_per_epoch))
     assert len([line for line in trained.trace if "epoch" in line]) == trained.epochs
 
 
