@@ -45,8 +45,8 @@ CANDIDATES = 2
 TIE = 1e-5
 """Relative difference below which two scores are the same but for rounding."""
 MOST_ITERATIONS = 60
-SETTLED = 0.002
-"""Share of the matches that may still change in an iteration for the fixed point to count as reached."""
+SETTLED = 0.003
+"""Share of the matches that may still differ from those of the iteration before, or of the one before that, for the fixed point to count as reached."""
 
 
 @dataclass(frozen=True)
@@ -171,12 +171,13 @@ def fixed_point(
     free = (_free(source, seeds[:, 0], None if pool is None else pool[0]), _free(target, seeds[:, 1], None if pool is None else pool[1]))
     no_links = pair_codes(empty_links() if rejected is None else rejected, target.num_entities)
     match, belief = certain_matches(source, fixed)
+    earlier = before = match[: source.num_entities]
     for _ in range(MOST_ITERATIONS):
-        before = match[: source.num_entities]
+        earlier, before = before, match[: source.num_entities]
         relations = mutual_implications(source, target, match, belief)
         chosen, probability = matched_entities(source, target, match, belief, relations, free, no_links)
         match, belief = certain_matches(source, fixed, chosen, probability)
-        if settled(before, match[: source.num_entities]):
+        if settled(before, match[: source.num_entities]) or settled(earlier, match[: source.num_entities]):  # some matches may alternate for ever
             break
     found = np.flatnonzero((match[: source.num_entities] >= 0) & free[0])
     return FixedPoint(np.stack([found, match[found]], axis=1), belief[found])
