@@ -46,7 +46,7 @@ TIE = 1e-5
 """Relative difference below which two scores are the same but for rounding."""
 MOST_ITERATIONS = 60
 SETTLED = 0.003
-"""Share of the matches that may still differ from those of the iteration before, or of the one before that, for the fixed point to count as reached."""
+"""Share of the matches that may still differ from those of the iteration before, or of the one before that, at the end."""
 
 
 @dataclass(frozen=True)
