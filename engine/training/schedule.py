@@ -2,8 +2,8 @@
 
 What the basic variant reaches depends on its number of steps more than on how many pairs each has: on DBP15K, 99 steps of 512 pairs reach what 100
 steps of 1,024 do (benchmarks/RESULTS.md). So its batches are small while there are few of them, and all batches grow with the number of seed links.
-Batches of the semi-supervised variants stay at 1,024. Eight rounds of two epochs reach more than four of five: pairs are selected more often,
-and the wrong ones among them are trained on for less long.
+Batches of the semi-supervised variants have 1,024 pairs, and 2,048 where there are few seed links and nearly all pairs are selected ones. Eight
+rounds of two epochs reach more than four of five: pairs are selected more often, and the wrong ones among them are trained on for less long.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 from engine.config import RunConfig
 
 ONE_BATCH = 1024
-"""Seed links up to which they make a single batch; pairs of a batch where there are rounds."""
+"""Seed links up to which they make a single batch; pairs of a batch where there are rounds and more seed links."""
 SMALL_BATCH, MOST_BATCH = 512, 2048
 BATCHES = 15
 """Of an epoch, beyond which they grow instead."""
@@ -32,7 +32,7 @@ def batch_size(config: RunConfig, seed_links: int) -> int:
     if config.training.batch_size is not None:
         return config.training.batch_size
     if seed_links <= ONE_BATCH:
-        return ONE_BATCH
+        return ONE_BATCH if config.variant == "basic" else MOST_BATCH
     least = SMALL_BATCH if config.variant == "basic" else ONE_BATCH
     return min(max(least, math.ceil(seed_links / BATCHES)), MOST_BATCH)
 

@@ -229,8 +229,8 @@ def test_the_rule_for_epochs_of_a_round(links: int, pairs: int, epochs: int) -> 
 def test_many_pairs_to_start_with_take_fewer_epochs() -> None:
     semi = RunConfig(variant="semi")
     assert first_epochs(semi, 4500, 10_646) == 6
-    assert first_epochs(semi, 45, 6000) == 6
-    assert first_epochs(semi, 45, 3000) == 10
+    assert first_epochs(semi, 45, 12_000) == 6
+    assert first_epochs(semi, 45, 6000) == 10
     assert first_epochs(semi, 45, 500) == 30
 
 

@@ -12,7 +12,7 @@ from engine.config import DataConfig, RunConfig, SemiConfig
 from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import KnowledgeGraph, empty_attributes
 from engine.errors import TrainingError
-from engine.training.schedule import LEAST_ROUND_EPOCHS, LEAST_ROUND_STEPS, LEAST_STARTED_EPOCHS, LEAST_STARTED_STEPS, ONE_BATCH
+from engine.training.schedule import LEAST_ROUND_EPOCHS, LEAST_ROUND_STEPS, LEAST_STARTED_EPOCHS, LEAST_STARTED_STEPS, MOST_BATCH
 from engine.training.semi import Round, Selection, selection_pool
 from engine.training.start import resolve_start, start_pairs
 from engine.training.trainer import Trainer
@@ -93,7 +93,7 @@ def test_rounds_have_as_many_steps_where_few_pairs_make_an_epoch_short(europe: A
     trainer = Trainer(europe, RunConfig(variant="semi"))
     assert trainer.round_epochs == LEAST_ROUND_STEPS
     trainer.start = Selection(np.repeat(europe.train_links, 40, axis=0), np.ones(40 * len(europe.train_links), dtype=np.float32))
-    assert trainer.round_epochs == max(LEAST_ROUND_EPOCHS, -(-LEAST_ROUND_STEPS // -(-41 * len(europe.train_links) // ONE_BATCH)))
+    assert trainer.round_epochs == max(LEAST_ROUND_EPOCHS, -(-LEAST_ROUND_STEPS // -(-41 * len(europe.train_links) // MOST_BATCH)))
     trainer.config = trainer.config.with_values({"semi.round_epochs": 7})
     assert trainer.round_epochs == 7
 

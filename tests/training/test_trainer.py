@@ -305,7 +305,7 @@ def test_the_rule_for_batches_and_epochs(links: int, size: int, epochs: int) -> 
     assert default_epochs(RunConfig(), links) == epochs
 
 
-@pytest.mark.parametrize(("links", "size", "epochs"), [(4500, 1024, 20), (710, 1024, 60), (30_000, 2000, 11)])
+@pytest.mark.parametrize(("links", "size", "epochs"), [(4500, 1024, 20), (710, 2048, 60), (1024, 2048, 60), (30_000, 2000, 11)])
 def test_with_rounds_batches_are_larger(links: int, size: int, epochs: int) -> None:
     semi = RunConfig(variant="semi")
     assert batch_size(semi, links) == size
