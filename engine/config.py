@@ -170,7 +170,7 @@ class TrainingConfig(Section):
     effort: float = option(1.0, "factor on the default number of epochs; below 1: faster and slightly less accurate", low=0.05, high=10.0)
     batch_size: int | None = option(
         None,
-        "seed links per step; default: up to 1,024 all at once, otherwise a fifteenth of them, but 512 (semi and literal: 1,024) to 2,048",
+        "seed links per step; default: up to 1,024 all at once (semi and literal: 2,048), otherwise a fifteenth of them, but 512 (1,024) to 2,048",
         low=1,
         high=1000000,
     )
@@ -297,7 +297,7 @@ PRESETS: Mapping[Preset, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class RunConfig:
-    """All of a run's settings. ``seed`` draws the split, the initial weights, the batches and the dropout."""
+    """All of a run's settings. ``seed`` draws the split, the initial weights, the batches, the dropout and the matchings."""
 
     variant: Variant = "basic"
     seed: int = 0

@@ -249,13 +249,9 @@ def mutual_implications(source: Facts, target: Facts, match: IntArray, belief: F
     back, certainty = np.full(target.num_nodes, -1, dtype=np.int64), np.zeros(target.num_nodes)
     back[match[matched]], certainty[match[matched]] = matched, belief[matched]
     directions = (source, target, match, belief), (target, source, back, certainty)
-    found: list[tuple[TableArray, TableArray] | None] = [None, None]
-
-    def one(direction: int) -> None:
-        found[direction] = implications(*directions[direction])
-
-    run_parts(one, len(directions))
-    (forward, support), (backward, _) = (part for part in found if part is not None)
+    found: dict[int, tuple[TableArray, TableArray]] = {}
+    run_parts(lambda direction: found.update({direction: implications(*directions[direction])}), len(directions))
+    (forward, support), (backward, _) = found[0], found[1]
     return Implications(forward, np.ascontiguousarray(backward.T), support)
 
 

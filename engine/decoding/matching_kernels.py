@@ -23,6 +23,8 @@ Proposals = tuple[IntArray, IntArray, IntArray]
 rows."""
 BATCH = 256
 """Proposals that are fetched from memory at a time."""
+CROWDED = 250_000
+"""Pairs of facts of two entities beyond which they are not compared one by one."""
 
 
 @compiled
@@ -72,7 +74,7 @@ def most_worth(
     most: FloatArray,
 ) -> None:
     """The most that each candidate pair of the rows ``first`` to ``last`` can be worth in any matching, its shared facts included: a fact's neighbour
-    has the best of its candidates for this pair.
+    has the best of its candidates for this pair. Between two hubs every fact counts as shared.
 
     Args:
         most: output, (P + rows,) of the pairs; then the highest of each row.
@@ -82,10 +84,14 @@ def most_worth(
         entity, most[rows + row] = lists[2][row], 0.0
         for pair in range(lists[0][row], lists[0][row + 1]):
             start, stop, total = target[0][lists[1][pair]], target[0][lists[1][pair] + 1], 0.0
+            crowded = (stop - start) * (source[0][entity + 1] - source[0][entity]) > CROWDED
             for at in range(source[0][entity], source[0][entity + 1]):
                 neighbour, best = source[1][at], 0.0
                 fixed = row_of[neighbour] < 0
                 if neighbour == entity or (fixed and targets[neighbour] < 0):
+                    continue
+                if crowded:
+                    total += np.sqrt(source[3][at])  # no weight and no affinity is above 1
                     continue
                 for place in range(start, stop):
                     fits = affinity[source[2][at], target[2][place]]

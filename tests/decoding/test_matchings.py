@@ -72,6 +72,17 @@ def test_probabilities_are_those_of_all_matchings_where_many_facts_are_shared(se
     assert np.ptp(expected) > 0.3
 
 
+def test_hubs_are_matched_by_their_many_facts() -> None:
+    each = 600  # too many to compare the facts of two hubs one by one
+    triples = [(hub, 0, 2 + hub * each + at) for hub in range(2) for at in range(each)]
+    triples += [(2 + at, 0, 3 + at) for at in range(each)]  # what the relation means is seen here
+    whole, seeds = graph(triples, 2 + 2 * each), np.arange(2, 2 + 2 * each)
+    evidence = GraphEvidence.of(whole, whole, np.stack([seeds, seeds], axis=1)).within(np.arange(2), np.arange(2))
+    candidates = from_table(np.array([[0.0, 0.2], [0.2, 0.0]]))
+    found = Matchings(evidence).probabilities(candidates, nothing(candidates))
+    np.testing.assert_allclose(found, [1, 0, 0, 1], atol=0.05)
+
+
 SEEDS, POOL = 60, 240
 
 
