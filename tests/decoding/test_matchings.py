@@ -78,7 +78,7 @@ def test_hubs_are_matched_by_their_many_facts() -> None:
     triples += [(2 + at, 0, 3 + at) for at in range(each)]  # what the relation means is seen here
     whole, seeds = graph(triples, 2 + 2 * each), np.arange(2, 2 + 2 * each)
     evidence = GraphEvidence.of(whole, whole, np.stack([seeds, seeds], axis=1)).within(np.arange(2), np.arange(2))
-    candidates = from_table(np.array([[0.0, 0.2], [0.2, 0.0]]))
+    candidates = from_table(np.array([[-2.0, 0.2], [0.2, -2.0]]))
     found = Matchings(evidence).probabilities(candidates, nothing(candidates))
     np.testing.assert_allclose(found, [1, 0, 0, 1], atol=0.05)
 
