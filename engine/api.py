@@ -650,7 +650,7 @@ def train(
         variant: "basic" (structure and seed links), "semi" (adds its own confident pairs), "literal" (semi, and names).
         seed: draws the split, the initial weights, the batches and the dropout.
         models: the folder that runs are kept in; None: what ``DUAL_AMN_MODELS`` names, else ``models``.
-        preset: "full", or "fast": half the training time for about one point of Hits@1.
+        preset: "full", or "fast": two thirds of the time for about one point of Hits@1.
         settings: anything that ``python -m engine options`` lists, for example ``{"encoder.dim": 64}``; they go before the preset's.
         reviews: reviewers' database, or a run's ``reviews.parquet``, to train with (docs/reviewing.md).
         fresh: train again even if the run exists; the earlier one is kept.

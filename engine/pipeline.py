@@ -125,8 +125,8 @@ def round_text(event: Round) -> str:
     truth = "" if event.right is None else f", {event.right:,} of {event.known:,} correct where a link is known"
     if not event.number:
         found = "" if event.right is None else f" ({event.right:,} of {event.known:,} correct where a link is known)"
-        return f"start: {event.selected:,} pairs from {event.pool} implied by the facts of both graphs{found}"
-    return f"round {event.number}/{event.rounds}: {event.selected:,} pairs from {event.pool} ({event.new:,} new{truth})"
+        return f"start: {count(event.selected, 'pair')} from {event.pool} implied by the facts of both graphs{found}"
+    return f"round {event.number}/{event.rounds}: {count(event.selected, 'pair')} from {event.pool} ({event.new:,} new{truth})"
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,8 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         where = f"{device_name(trainer.device)}, {count(trainer.threads, 'thread')}"
         if making.ranks.size > 1:
             where = f"{making.ranks.size} processes, each on {where}"
-        making.on_event(Phase("train", f"Training {run_id} on {where}, {trainer.epochs} epochs"))
+        most = "" if making.config.variant == "basic" else "at most "  # what training starts from is looked for later, and makes epochs fewer
+        making.on_event(Phase("train", f"Training {run_id} on {where}, {most}{trainer.epochs} epochs"))
         with clock.phase("train"):
             places: dict[str, Any] = {"checkpoints": RunCheckpoints(writer), "rows": RowFiles(writer.path)}
             trained = trainer.train(**places, on_progress=traced(writer, making.on_event), should_stop=should_stop)

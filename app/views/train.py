@@ -86,7 +86,7 @@ VARIANT_WORDS: dict[Variant, str] = {
 
 PRESET_WORDS: dict[Preset, str] = {
     "full": "full :gray[· highest accuracy]",
-    "fast": "fast :gray[· half the time, Hits@1 about 1 point lower]",
+    "fast": "fast :gray[· two thirds of the time, Hits@1 about 1 point lower]",
 }
 
 

@@ -198,7 +198,7 @@ def add_train(commands: Commands) -> None:
         "--preset",
         choices=tuple(PRESETS),
         default="full",
-        help="fast: half the training time, Hits@1 about 1 point lower; --set overrides it (default full)",
+        help="fast: two thirds of the time, Hits@1 about 1 point lower; --set overrides it (default full)",
     )
     add_settings(parser, "any other setting, as listed by 'options'")
     parser.add_argument(

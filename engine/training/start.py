@@ -20,15 +20,17 @@ from engine.training.semi import Pool, Selection, no_selection, selection_pool
 
 Start = Literal["seeds", "triples", "values"]
 
+FEW_LINKS: Final = 20
+"""Seed links below which names and other values say more than what the links imply."""
 BASIC_NEEDS_LINKS: Final = "the basic variant trains only on known links, and there are none"
 """Of data without seed links."""
 
 
 def resolve_start(config: SemiConfig, seed_links: int) -> Start:
-    """What "auto" means: the triples where there are seed links, else values."""
+    """What "auto" means: the triples where there are seed links enough, else values as well."""
     if config.start != "auto":
         return config.start
-    return "triples" if seed_links else "values"
+    return "triples" if seed_links >= FEW_LINKS else "values"
 
 
 def why_no_seeds(variant: Variant, config: SemiConfig, seed_links: int) -> str:

@@ -41,7 +41,14 @@ def starts(task: AlignmentTask, **values: Any) -> tuple[set[tuple[int, int]], se
 
 @pytest.mark.parametrize(
     ("start", "seeds", "means"),
-    [("auto", 3, "triples"), ("auto", 0, "values"), ("values", 3, "values"), ("triples", 3, "triples"), ("seeds", 3, "seeds")],
+    [
+        ("auto", 20, "triples"),
+        ("auto", 19, "values"),
+        ("auto", 0, "values"),
+        ("values", 3, "values"),
+        ("triples", 3, "triples"),
+        ("seeds", 3, "seeds"),
+    ],
 )
 def test_what_auto_means(start: Any, seeds: int, means: str) -> None:
     assert resolve_start(SemiConfig(start=start), seeds) == means
@@ -55,6 +62,16 @@ def test_triples_bring_pairs_that_are_mostly_right_and_values_many_more(europe: 
     assert len(right_by_values) > 2 * len(right)
     assert len(right_by_values) > 0.8 * len(by_values)
     assert starts(europe, start="seeds") == (set(), set())
+
+
+@pytest.mark.parametrize("links", [1, 5])
+def test_a_few_links_are_no_worse_a_start_than_none(europe: AlignmentTask, unlinked: AlignmentTask, links: int) -> None:
+    truth = {(a, b) for a, b in np.concatenate([europe.train_links, europe.test_links]).tolist()}
+    config = SemiConfig()
+    few = replace(unlinked, train_links=europe.train_links[:links])
+    found, without = (start_pairs(task, config, selection_pool(task, config)).pairs.tolist() for task in (few, unlinked))
+    right, right_without = ({(a, b) for a, b in pairs} & truth for pairs in (found, without))
+    assert len(right) + links >= len(right_without) > 100
 
 
 def test_no_test_link_is_looked_at(europe: AlignmentTask) -> None:
