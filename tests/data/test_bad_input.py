@@ -117,6 +117,11 @@ class TestEmptyFile:
         put(openea / "721_5fold/1/train_links", "")
         refuse(openea, "721_5fold/1/train_links", "this file is empty")
 
+    def test_without_folds_an_empty_file_of_links_says_that_none_are_known(self, openea: Path) -> None:
+        shutil.rmtree(openea / "721_5fold")
+        put(openea / "ent_links", "")
+        assert load_task(openea).num_seed_links == 0
+
     @pytest.mark.parametrize("name", ["721_5fold/1/valid_links", "721_5fold/1/test_links", "unsure_links", "attr_triples_1"])
     def test_what_need_not_be_there_may_be_empty(self, name: str, openea: Path) -> None:
         put(openea / name, "")

@@ -45,7 +45,7 @@ class OpenEAReader:
                 f"fold '{escape_controls(config.fold)}' does not exist, because this folder has no folds. Leave data.fold at 1.", path=folder
             )
         if (everything := find_file(folder, "ent_links")) is not None:
-            links["all"] = _read_links(everything, required=True)
+            links["all"] = _read_links(everything, required=bool(folds))  # without folds an empty file says that no links are known
         if (unsure := find_file(folder, "unsure_links")) is not None:
             links["unsure"] = _read_links(unsure, required=False)
         given = f"given: {fold.parent.name}/{fold.name}" if folds else ""
