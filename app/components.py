@@ -405,6 +405,7 @@ def figure(
     height: int = 380,
     key: str | None = None,
     on_select: Callable[[], None] | Literal["ignore", "rerun"] = "ignore",
+    runs: Sequence[str] | None = None,
 ) -> list[Mapping[str, Any]]:
     """A figure in the house's style: one line on what it shows for this data, beside it the downloads, then the figure.
 
@@ -423,6 +424,7 @@ def figure(
         height: in pixels.
         key: needed with ``on_select``; from :func:`app.state.widget_key`, so that a choice belongs to what is shown.
         on_select: as in ``st.plotly_chart``: only points can be chosen.
+        runs: what it shows, as "data set/run"; None: the runs of the page.
 
     Returns:
         The chosen points; none without ``on_select``.
@@ -432,7 +434,7 @@ def figure(
         st.markdown(caption, width="stretch")
         downloads(name, data, picture, key or name)
     shown = title or capital(name.replace("-", " "))
-    fig.update_layout(LAYOUT, height=height + TITLE_HEIGHT, title=figure_title(shown))
+    fig.update_layout(LAYOUT, height=height + TITLE_HEIGHT, title=figure_title(shown, runs))
     config = {**MODE_BAR, "toImageButtonOptions": {"format": picture, "filename": text.file_name(name), "scale": 2}}
     event: Any = st.plotly_chart(
         fig,
@@ -445,20 +447,20 @@ def figure(
     return list(event["selection"]["points"]) if on_select != "ignore" and event else []
 
 
-def figure_title(title: str) -> dict[str, Any]:
-    """A figure's title, below it where its numbers come from."""
+def figure_title(title: str, runs: Sequence[str] | None = None) -> dict[str, Any]:
+    """A figure's title, below it where its numbers come from: these runs, or those of the page."""
     return {
         "text": text.figure_label(title, 100),
-        "subtitle": {"text": text.figure_label(figure_source(), 160)},
+        "subtitle": {"text": text.figure_label(figure_source(runs), 160)},
         "x": 0,
         "xanchor": "left",
         "font": {"size": 14},
     }
 
 
-def figure_source() -> str:
-    """The data set and the runs of the page, as the address has them: 'Data set europe, run semi-s0-8dfc6351'."""
-    runs = state.asked_runs()[: state.MOST_RUNS]
+def figure_source(shown: Sequence[str] | None = None) -> str:
+    """The data set and the runs, of None those of the page, as the address has them: 'Data set europe, run semi-s0-8dfc6351'."""
+    runs = state.asked_runs()[: state.MOST_RUNS] if shown is None else shown
     data, ids = (dict.fromkeys(run.rpartition("/")[place] for run in runs) for place in (0, 2))
     return f"Data set {', '.join(data)}, {'run' if len(ids) == 1 else 'runs'} {', '.join(ids)}" if runs else "Dual-AMN Explorer"
 

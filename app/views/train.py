@@ -261,6 +261,7 @@ def _curve(job: Job, news: News) -> None:
         data=curve_table(news.points),
         height=420 if any(point.hits_at_1 is not None for point in news.points) else 260,
         key=f"curve-{job.id}",
+        runs=[f"{job.dataset}/{job.run_id}"],
     )
     st.caption("The loss is normalised and may rise while accuracy improves. It is not a measure of quality.")
     if news.rounds:

@@ -142,6 +142,9 @@ def test_live_progress_curve_and_rounds(models: Path, open_page: OpenPage, train
     assert [element.proto.text for element in app.get("progress")] == ["Epoch 2 of 80 · about 1 min 5 s left"]
     assert "Loss 101.000 → **102.000** in 2 epochs; Hits@1 on the validation links 0.500 → **0.600**" in reported
     assert len(figures(app)) == 1
+    other = open_page("train", job=job, run="europe/basic-s0-00000000")  # of the page, not of the figure
+    source = figures(other)[0]["layout"]["title"]["subtitle"]["text"]
+    assert source == f"Data set europe, run {JobQueue(models).find(job).run_id}"
     assert app.dataframe[0].value["right"].tolist() == [0.9]
     press(app, "Stop training")
     assert JobQueue(models).find(job).state == "stopping"
