@@ -283,7 +283,8 @@ def _form(runs: cache.RunList, address: TrainAddress, jobs: Sequence[Job]) -> No
         return
     if address.data is not None and address.data not in found:
         raise ConfigError(f"There is no data set '{address.data[:60]}'. Choose one from the list.")
-    data = found[address.data or next(iter(found))]
+    of_runs = (run.rpartition("/")[0] for run in state.asked_runs())
+    data = found[address.data or next((name for name in of_runs if name in found), next(iter(found)))]
     if address.start is not None:
         _update_form(runs, found, data, address, jobs)
         return

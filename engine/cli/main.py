@@ -17,7 +17,7 @@ from typing import Any
 
 from engine import __version__
 from engine.analysis.run_tables import seed_links
-from engine.api import MODELS, configure, open_run, summary_row
+from engine.api import configure, open_run, summary_row
 from engine.cli.applicable import check_match, check_reading, check_train, unused_settings
 from engine.cli.changes import add_changes
 from engine.cli.clusters import add_clusters
@@ -36,6 +36,7 @@ from engine.cli.options import (
     add_run,
     add_settings,
     by_side,
+    models_option,
     print_json,
 )
 from engine.cli.queue import add_queue, add_queueing, queue_instead, submit_variants
@@ -448,7 +449,7 @@ def show_outcome(outcome: Outcome, models: Path, config: RunConfig, *, as_json: 
     if published := run.manifest.get("baseline", {}).get("hits@1"):
         both = f"{published['target_to_source']:.3f} target to source, {published['source_to_target']:.3f} source to target"
         print(f"as published, {run.manifest['baseline']['protocol']}: {both}")
-    elsewhere = "" if models == Path(MODELS) else f" --models {shlex.quote(str(models))}"
+    elsewhere = models_option(models)
     print(f"next: python -m engine match {where} ENTITY{elsewhere}, or: make app{f' MODELS={shlex.quote(str(models))}' if elsewhere else ''}")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from engine.api import default_models
+from engine.api import MODELS, default_models
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
 from engine.evaluation.metrics import Pool
@@ -39,6 +40,11 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def add_models(parser: argparse.ArgumentParser) -> None:
     default = default_models()
     parser.add_argument("--models", type=Path, default=default, metavar="DIR", help=f"folder with the runs (default {default})")
+
+
+def models_option(models: Path) -> str:
+    """What a command needs to be repeated about this folder: `` --models DIR``, or nothing where it is the usual one."""
+    return "" if models == Path(MODELS) else f" --models {shlex.quote(str(models))}"
 
 
 def add_settings(parser: argparse.ArgumentParser, words: str) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.cli.options import Commands, add_command, add_json, add_models, print_json
+from engine.cli.options import Commands, add_command, add_json, add_models, models_option, print_json
 from engine.config import RunConfig, Variant
 from engine.data import AlignmentTask, load_task
 from engine.errors import ConfigError, printable
@@ -137,7 +137,7 @@ def _submit(parsed: argparse.Namespace, plan: Plan) -> int:
         return 0
     where = "is running" if job.state != "queued" else f"is number {job.position} in the queue"
     print(printable(f"{job.id}: {job.name} {where}{' (already submitted)' if submission.joined else ''}"))
-    print("next: python -m engine queue")
+    print(printable(f"next: python -m engine queue{models_option(parsed.models)}"))
     return 0
 
 

@@ -119,6 +119,11 @@ def test_one_that_started_the_same_a_moment_before_us_is_joined(models: Path, op
     assert [one.id for one in JobQueue(models).jobs()] == [job]
 
 
+def test_the_form_is_about_the_data_of_the_page(models: Path, open_page: OpenPage) -> None:
+    chosen = [{box.label: box.value for box in open_page("train", **asked).selectbox}["Data set"] for asked in ({}, {"run": "world/semi-s0-00000000"})]
+    assert chosen[1] == "world" != chosen[0]
+
+
 def test_a_training_that_was_done_is_opened_and_not_repeated(models: Path, open_page: OpenPage) -> None:
     config = RunConfig()
     plan = plan_training(summarise(EUROPE.resolve(), config.data, 0), config, models)

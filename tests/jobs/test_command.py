@@ -42,7 +42,9 @@ def test_from_asking_to_the_run(data: Path, models: Path, capsys: pytest.Capture
     assert "the queue is empty" in said(capsys, "queue", *where)
     first = message(capsys, "train", str(data), *SET, "--queue", *where)
     assert (first["state"], first["position"], first["joined"]) == ("queued", 1, False)
-    assert "(already submitted)" in said(capsys, "train", str(data), *SET, "--queue", *where)
+    again = said(capsys, "train", str(data), *SET, "--queue", *where)
+    assert "(already submitted)" in again
+    assert f"next: python -m engine queue {' '.join(where)}" in again
     assert started == [models, models]
     assert "number 1" in said(capsys, "queue", *where)
     assert message(capsys, "queue", "--cancel", first["job"], *where)[0]["state"] == "cancelled"
