@@ -120,7 +120,9 @@ def test_one_that_started_the_same_a_moment_before_us_is_joined(models: Path, op
 
 
 def test_the_form_is_about_the_data_of_the_page(models: Path, open_page: OpenPage) -> None:
-    chosen = [{box.label: box.value for box in open_page("train", **asked).selectbox}["Data set"] for asked in ({}, {"run": "world/semi-s0-00000000"})]
+    chosen = [
+        {box.label: box.value for box in open_page("train", **asked).selectbox}["Data set"] for asked in ({}, {"run": "world/semi-s0-00000000"})
+    ]
     assert chosen[1] == "world" != chosen[0]
 
 
