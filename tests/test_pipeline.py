@@ -132,13 +132,8 @@ def test_a_cpu_without_fast_bfloat16_is_reported(data: Path, tmp_path: Path, mon
 def test_settings_that_older_engines_did_not_have_keep_their_run_ids() -> None:
     """The ids of runs that were made before training could start from facts, before synonyms and before values were compared."""
     data = Identity("f" * 64, "random 30/70, seed 0", own_links=False, several_names=frozenset())
-    before = (
-        RunConfig(variant="literal")
-        .with_values(
-            {"semi.start": "seeds", "semi.rounds": 4, "semi.selection": "propagation", "literal.synonyms": False, "literal.value_weight": 0.0}
-        )
-        .with_values({"training.batch_size": 1024})
-    )
+    chosen = {"training.batch_size": 1024, "semi.start": "seeds", "semi.rounds": 4, "semi.selection": "propagation"}
+    before = RunConfig(variant="literal").with_values(chosen | {"literal.synonyms": False, "literal.value_weight": 0.0})
     values = before.to_dict()
     del values["semi"]["start"], values["literal"]["synonyms"], values["literal"]["value_weight"], values["values"]
     assert RunConfig.from_dict(values) == before

@@ -413,7 +413,8 @@ def prepare_command(parsed: argparse.Namespace) -> int:
         return 0
     if submitted:
         names = " and ".join(submitted)
-        say(f"{names} will train in the background, while the app runs and after it; Home and 'python -m engine queue' show the progress.")
+        shown = f"Home and 'python -m engine queue{models_option(parsed.models)}' show the progress"
+        say(f"{names} will train in the background, while the app runs and after it; {shown}.")
     return 0
 
 

@@ -82,13 +82,16 @@ def queue(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_json([job_row(job, read_news(parsed.models, job.id)) for job in found])
         return 0
+    where = models_option(parsed.models)
     for job in found:
         print(printable(job_line(job, read_news(parsed.models, job.id))))
     if not found:
-        print("the queue is empty; 'python -m engine train DATA --queue' submits a job.")
+        print(printable(f"the queue is empty; 'python -m engine train DATA --queue{where}' submits a job."))
     elif any(job.state == "queued" for job in found) and not trainer_alive(parsed.models):
         print(
-            "jobs are queued, but no worker is running; 'python -m engine queue --start' starts one (a new worker needs a few seconds).",
+            printable(
+                f"jobs are queued, but no worker is running; 'python -m engine queue --start{where}' starts one (a new worker needs a few seconds)."
+            ),
             file=sys.stderr,
         )
     return 0

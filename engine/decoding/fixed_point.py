@@ -171,7 +171,7 @@ def fixed_point(
     free = (_free(source, seeds[:, 0], None if pool is None else pool[0]), _free(target, seeds[:, 1], None if pool is None else pool[1]))
     no_links = pair_codes(empty_links() if rejected is None else rejected, target.num_entities)
     match, belief = certain_matches(source, fixed)
-    earlier = before = match[: source.num_entities]
+    before = match[: source.num_entities]
     for _ in range(MOST_ITERATIONS):
         earlier, before = before, match[: source.num_entities]
         relations = mutual_implications(source, target, match, belief)

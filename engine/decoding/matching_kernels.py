@@ -79,9 +79,9 @@ def most_worth(
     Args:
         most: output, (P + rows,) of the pairs; then the highest of each row.
     """
-    targets, row_of, rows = matches[0], matches[2], lists[0][-1]
+    targets, row_of, none = matches[0], matches[2], lists[0][-1]
     for row in range(first, last):
-        entity, most[rows + row] = lists[2][row], 0.0
+        entity, most[none + row] = lists[2][row], 0.0
         for pair in range(lists[0][row], lists[0][row + 1]):
             start, stop, total = target[0][lists[1][pair]], target[0][lists[1][pair] + 1], 0.0
             crowded = (stop - start) * (source[0][entity + 1] - source[0][entity]) > CROWDED
@@ -102,7 +102,7 @@ def most_worth(
                             best = worth
                 total += best
             most[pair] = 2 * total + lists[3][pair]
-            most[rows + row] = max(most[rows + row], most[pair])
+            most[none + row] = max(most[none + row], most[pair])
 
 
 @compiled

@@ -39,7 +39,9 @@ def message(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 def test_from_asking_to_the_run(data: Path, models: Path, capsys: pytest.CaptureFixture[str], started: list[Path]) -> None:
     where = ("--models", str(models))
-    assert "the queue is empty" in said(capsys, "queue", *where)
+    empty = said(capsys, "queue", *where)
+    assert "the queue is empty" in empty
+    assert f"train DATA --queue {' '.join(where)}'" in empty
     first = message(capsys, "train", str(data), *SET, "--queue", *where)
     assert (first["state"], first["position"], first["joined"]) == ("queued", 1, False)
     again = said(capsys, "train", str(data), *SET, "--queue", *where)
