@@ -39,7 +39,7 @@ def show(run: OpenRun, address: PairsAddress, alignment: Alignment, parts: Parts
     """
     components.search_box("Search label, ID or URI", address.search, placeholder="in any script", clears=("page",))
     _verdicts(address, alignment, parts)
-    _score(address, alignment, parts)
+    _score(run, address, alignment, parts)
     _margins(address, alignment, parts)
     _kinds(address, alignment, parts)
     _relation(run, address, alignment, parts)
@@ -63,10 +63,10 @@ def _verdicts(address: PairsAddress, alignment: Alignment, parts: Parts) -> None
 # Probability, or where a run has none, CSLS
 
 
-def _score(address: PairsAddress, alignment: Alignment, parts: Parts) -> None:
+def _score(run: OpenRun, address: PairsAddress, alignment: Alignment, parts: Parts) -> None:
     """How the score is spread, a click to look into a bar, and the range that is kept."""
     if not alignment.calibrated:
-        st.caption("This run has no probabilities, because too few links were held out from training.")
+        st.caption(text.plain(run.view.why_no_probabilities, 600))
         _histogram(address, alignment, alignment.passing(parts, without="csls"), "csls", (address.csls_from, address.csls_to))
         return
     asked = (address.probability_from, address.probability_to)
@@ -83,6 +83,7 @@ def _histogram(address: PairsAddress, alignment: Alignment, counted: IntArray, s
     points = components.figure(
         histogram_figure(data, score, asked),
         name=f"pairs-by-{score}",
+        title=f"Pairs by {SCORES[score]}",
         caption=f"Median {SCORES[score]} {f'{middle:.0%}' if score == 'probability' else text.score(middle)}. Click a bar to list its pairs.",
         data=data,
         height=HEIGHT,

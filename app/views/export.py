@@ -126,7 +126,7 @@ def _decoder(run: OpenRun, address: ExportAddress) -> None:
 
 def _least_probability(run: OpenRun, address: ExportAddress) -> None:
     if not run.alignments[address.side].calibrated:
-        st.caption("This run has no probabilities, because too few links were held out from training.")
+        st.caption(text.plain(run.view.why_no_probabilities, 600))
         return
     value = min(max(address.least or 0.0, 0.0), 1.0)
     key = state.widget_key(state.CHOICE, "least", address.least)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Severity, Side
-from engine.data.labels import identifier_tail, is_missing, literal_of, local_name
+from engine.data.labels import SLASHED_DATE, identifier_tail, is_ambiguous_date, is_missing, literal_of, local_name
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
 from engine.util.arrays import IntArray
 from engine.util.text import count, escape_controls, shorten
@@ -29,8 +29,8 @@ LOW_COVERAGE = 0.01  # of the smaller graph's entities
 REPORTED = 0.01  # share of links from which a giveaway is reported
 MOSTLY = 0.5
 NEARLY_SOLVED = 0.8
-LEAST_DOTTED = 3
-DOTTED = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
+LEAST_UNCLEAR = 3
+DOTTED, DOTTED_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}"), re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
 IDENTITY_RELATIONS = frozenset({"sameas", "exactmatch", "closematch", "equivalententity"})
 
 
@@ -278,6 +278,30 @@ def check_names(task: AlignmentTask) -> Iterator[Finding]:
             yield Finding("entities-without-name", severity, message, len(nameless), _examples(nameless), advice)
 
 
+def check_contradicted_links(task: AlignmentTask) -> Iterator[Finding]:
+    """Known links against names that a single entity of each graph has: perhaps rows or columns of the file were moved against each other."""
+    links, owners = _known_links(task), [_sole_owners(task.graph(side)) for side in SIDES]
+    partner = {owners[0][name]: owners[1][name] for name in owners[0].keys() & owners[1].keys()}
+    named = set(partner.values())
+    agree = [partner.get(left) == right for left, right in links.tolist()]
+    contradict = [not same and (left in partner or right in named) for same, (left, right) in zip(agree, links.tolist(), strict=True)]
+    wrong = links[np.array(contradict, dtype=bool)]
+    if len(wrong) > sum(agree):
+        message = (
+            f"{len(wrong):,} of {count(len(links), 'known link')} {'connects' if len(wrong) == 1 else 'connect'} an entity with another one than "
+            f"the only one of the same name; {sum(agree):,} {'connects' if sum(agree) == 1 else 'connect'} entities of the same name."
+        )
+        advice = "Check that both ends of a link are in the same row of the file. Wrong seed links make results worse than none."
+        yield Finding("contradicted-links", "warning", message, len(wrong), _named_pairs(task, wrong), advice)
+
+
+def _sole_owners(graph: KnowledgeGraph) -> dict[str, int]:
+    """Name, made comparable -> the only entity that has it."""
+    names = [comparable_name(label) for label in graph.labels]
+    rivals = Counter(names)
+    return {name: entity for entity, name in enumerate(names) if name and rivals[name] == 1}
+
+
 def check_revealing_labels(task: AlignmentTask) -> Iterator[Finding]:
     links, what = _judged_links(task)
     same, solved = _equal_keys(task, links, lambda graph, entity: comparable_name(graph.labels[entity]))
@@ -348,36 +372,67 @@ def check_seeds(task: AlignmentTask) -> Iterator[Finding]:
 
 def check_thousands(task: AlignmentTask) -> Iterator[Finding]:
     """Numbers of one graph that all look like 12.345: with a dot between thousands they are equal to no number of the other graph."""
-    dotted = {side: _dotted_attributes(task.graph(side)) for side in SIDES}
+    for side, found in _attributes_of_one(task, _is_dotted, lambda value: DOTTED.fullmatch(value) is not None):
+        message = (
+            f"All numbers of the {_named_attributes(found)} of the {side} graph have three digits after each dot "
+            f"({shorten(next(iter(found.values())), 40)}); a single dot is read as a decimal point."
+        )
+        advice = "If the dot separates thousands, write these numbers without it (12345) or with a comma (12,345)."
+        yield Finding("dotted-thousands", "info", message, len(found), _attribute_examples(found), advice)
+
+
+def check_dates(task: AlignmentTask) -> Iterator[Finding]:
+    """Dates of one graph such as 03/04/1912, of which day and month may be either."""
+    for side, found in _attributes_of_one(task, _is_slashed_date, is_ambiguous_date):
+        message = (
+            f"Dates of the {_named_attributes(found)} of the {side} graph may begin with the day or the month "
+            f"({shorten(next(iter(found.values())), 40)}); only their years are compared with other dates."
+        )
+        advice = "Write these dates with the year first (1912-04-03)."
+        yield Finding("ambiguous-dates", "info", message, len(found), _attribute_examples(found), advice)
+
+
+def _attributes_of_one(
+    task: AlignmentTask, has_form: Callable[[str], bool], is_unclear: Callable[[str], bool]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """By graph: attributes whose values have a form that may be misread, where the other graph has none such of the same local name."""
+    unclear = {side: _unclear_attributes(task.graph(side), has_form, is_unclear) for side in SIDES}
     for side, other in zip(SIDES, reversed(SIDES), strict=True):
-        theirs = {local_name(name) for name in dotted[other]}
-        found = {name: example for name, example in dotted[side].items() if local_name(name) not in theirs}
-        if found:
-            named = ", ".join(f"'{shorten(name, 60)}'" for name in list(found)[:NUM_EXAMPLES])
-            more = f" and {len(found) - NUM_EXAMPLES:,} more" if len(found) > NUM_EXAMPLES else ""
-            examples = tuple(f"{shorten(name, 60)}: {shorten(example, 40)}" for name, example in list(found.items())[:NUM_EXAMPLES])
-            message = (
-                f"All numbers of the attribute{'' if len(found) == 1 else 's'} {named}{more} of the {side} graph have three digits after each dot "
-                f"({shorten(next(iter(found.values())), 40)}); a single dot is read as a decimal point."
-            )
-            advice = "If the dot separates thousands, write these numbers without it (12345) or with a comma (12,345)."
-            yield Finding("dotted-thousands", "info", message, len(found), examples, advice)
+        theirs = {local_name(name) for name in unclear[other]}
+        if found := {name: example for name, example in unclear[side].items() if local_name(name) not in theirs}:
+            yield side, found
 
 
-def _dotted_attributes(graph: KnowledgeGraph) -> dict[str, str]:
-    """The attributes whose values all are numbers such as 1.234.567, and at least ``LEAST_DOTTED`` different ones: name -> one of them."""
+def _unclear_attributes(graph: KnowledgeGraph, has_form: Callable[[str], bool], is_unclear: Callable[[str], bool]) -> dict[str, str]:
+    """The attributes whose values all have the form, and at least ``LEAST_UNCLEAR`` different ones are unclear: name -> one of these."""
     found = {}
     rows = graph.attributes
     for name, values in rows["value"].groupby(rows["attribute"].to_numpy(dtype=object), sort=True):
-        if all(map(_is_dotted, values)) and values.nunique() >= LEAST_DOTTED:  # most attributes are done with after the first value
-            found[str(name)] = literal_of(values.iloc[0]).text
+        if all(map(has_form, values)):  # most attributes are done with after the first value
+            unclear = [text for text in (literal_of(value).text.strip() for value in values.unique()) if is_unclear(text)]
+            if len(unclear) >= LEAST_UNCLEAR:
+                found[str(name)] = unclear[0]
     return found
+
+
+def _named_attributes(found: dict[str, str]) -> str:
+    named = ", ".join(f"'{shorten(name, 60)}'" for name in list(found)[:NUM_EXAMPLES])
+    more = f" and {len(found) - NUM_EXAMPLES:,} more" if len(found) > NUM_EXAMPLES else ""
+    return f"attribute{'' if len(found) == 1 else 's'} {named}{more}"
+
+
+def _attribute_examples(found: dict[str, str]) -> tuple[str, ...]:
+    return tuple(f"{shorten(name, 60)}: {shorten(example, 40)}" for name, example in list(found.items())[:NUM_EXAMPLES])
 
 
 def _is_dotted(value: str) -> bool:
     """A declared datatype, other than text, says itself what a dot means."""
     literal = literal_of(value)
-    return literal.type_name.casefold() in ("", "string") and DOTTED.fullmatch(literal.text.strip()) is not None
+    return literal.type_name.casefold() in ("", "string") and DOTTED_GROUPS.fullmatch(literal.text.strip()) is not None
+
+
+def _is_slashed_date(value: str) -> bool:
+    return SLASHED_DATE.fullmatch(literal_of(value).text.strip()) is not None
 
 
 def check_evaluation(task: AlignmentTask) -> Iterator[Finding]:
@@ -397,6 +452,7 @@ def no_test_advice(known: int) -> str:
 CHECKS: tuple[Callable[[AlignmentTask], Iterator[Finding]], ...] = (
     check_seeds,
     check_evaluation,
+    check_contradicted_links,
     check_entity_leakage,
     check_one_to_one,
     check_revealing_labels,
@@ -406,6 +462,7 @@ CHECKS: tuple[Callable[[AlignmentTask], Iterator[Finding]], ...] = (
     check_blanks,
     check_isolated,
     check_thousands,
+    check_dates,
     check_self_loops,
     check_relations_without_triples,
     check_names,

@@ -31,6 +31,9 @@ LONGEST_MISSING: Final = max(map(len, MISSING))
 
 XSD_STRING: Final = "http://www.w3.org/2001/XMLSchema#string"
 
+SLASHED_DATE: Final = re.compile(r"(\d{1,2})([/-])(\d{1,2})\2(\d{4})")
+"""03/04/1912: which is the day, and which the month, is not said."""
+
 _IRI = re.compile(r"[a-z][a-z0-9+.-]*:(?![_\s])")  # a lower-case scheme or prefix; 'Alien:_Resurrection' is a name
 _RDF_LITERAL = re.compile(r'"(?P<text>.*)"(?:@(?P<language>[A-Za-z0-9-]+)|\^\^(?P<datatype>\S+))?', re.DOTALL)
 _OPAQUE = re.compile(r"[A-Za-z]{0,2}[-_.]?\d+|[mg]\.[0-9a-z_]+|[0-9a-fA-F-]{16,}")
@@ -184,6 +187,12 @@ def clean_label(text: str) -> str:
 def is_missing(text: str) -> bool:
     """Whether a text, without quotation marks and language tag, says that nothing is known: "NA", "none", "-"."""
     return len(text) <= 4 * LONGEST_MISSING and unicodedata.normalize("NFKC", text).strip().casefold() in MISSING
+
+
+def is_ambiguous_date(text: str) -> bool:
+    """Whether the day and the month of a date may be either way round: 03/04/1912, but not 13/04/1912."""
+    found = SLASHED_DATE.fullmatch(text)
+    return found is not None and int(found[1]) != int(found[3]) and max(int(found[1]), int(found[3])) <= 12
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from engine.decoding.base import best_pairs, decided
 from engine.decoding.kernels import take_greedily
 from engine.decoding.one_to_one import scrambled
 from engine.errors import ConfigError, ExportError
-from engine.evaluation.calibration import MORE_LINKS
 from engine.explore.alignment import Alignment, PairFilter, Precision, best_matches, described_matches, stored_candidates
 from engine.explore.hierarchy import Contradiction, Hierarchy, contradictions, hierarchies, repaired_pairs
 from engine.exporting.reviewed import ROLES, DecidedPair, Settled, all_hubness, with_settled
@@ -396,8 +395,7 @@ def pairs_to_export(view: RunView, selection: ExportSelection, reviewed: Sequenc
     alignment = made.found[selection.side]
     if least and not alignment.calibrated:
         raise ExportError(
-            f"run {view.run.manifest['run_id']} has no calibrated probabilities (too few links held out from training); "
-            f"remove the minimum probability. {MORE_LINKS}."
+            f"run {view.run.manifest['run_id']} has no calibrated probabilities; remove the minimum probability. {view.why_no_probabilities}"
         )
     accepted = made.settled.accepted
     positions = _chosen(alignment, selection, accepted)

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from engine.data.knowledge_graph import KnowledgeGraph
+from engine.data.labels import SLASHED_DATE, find_name_attributes, is_ambiguous_date, is_missing, literal_of, local_name
 from engine.data.labels import Literal as ValueLiteral
-from engine.data.labels import find_name_attributes, is_missing, literal_of, local_name
 from engine.util.arrays import IntArray
 
 Kind = Literal["text", "number", "within 1 %", "within 10 %", "date", "year", "place", "near place", "code"]
@@ -33,8 +33,16 @@ ROUGH: Final[frozenset[Kind]] = frozenset({"year", "near place", *TOLERANCES})
 """Kinds of keys that say less than the value does. They count as attributes of their own, named after the kind: "born (year)"."""
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+(?:\.\d+)?|(?P<by>[ '’])\d{3}(?:(?P=by)\d{3})*(?:[.,]\d+)?)")  # 12,345.6; 12 345,6
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:\d+,(?:\d{1,2}|\d{4,})|[1-9]\d{0,2}(?:(?:\.\d{3}){2,}(?:,\d+)?|\.\d{3},\d+))")  # 12,5; 1.234.567; 1.234,5
+_ADDRESS = re.compile(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
 _DATE = re.compile(r"([+-]?\d{4,6})-(\d{2})-(\d{2})(?:[T ].*)?(?:Z|[+-]\d{2}:?\d{2})?")
+_YEAR_FIRST = re.compile(r"(\d{4})[./](\d{1,2})[./](\d{1,2})")
+_DAY_FIRST = re.compile(r"(\d{1,2})\. ?(\d{1,2})\. ?(\d{4})")
+_MONTH_NAMED = re.compile(
+    r"(?:(?P<day>\d{1,2})\.?\s(?P<month>[a-z]{3,9})\.?|(?P<month_>[a-z]{3,9})\.?\s(?P<day_>\d{1,2})),?\s(?P<year>\d{4})", re.IGNORECASE
+)
+_MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
 _YEAR = re.compile(r"([+-]?\d{4,6})(?:Z|[+-]\d{2}:\d{2})?")
 _PLACE = re.compile(r"(?:point\s*\(\s*)?([+-]?\d+\.\d+)[\s,;]+([+-]?\d+\.\d+)\s*\)?", re.IGNORECASE)
 _CODE = re.compile(r"(?=\S*\d)(?=\S*[^\d\s.,+-])[\w./:#-]{4,64}")
@@ -71,7 +79,7 @@ def value_keys(value: str) -> tuple[ValueKey, ...]:
 
 
 def exact_attribute(name: str) -> str:
-    """Without what says that values are compared_row roughly."""
+    """Without what says that values are compared roughly."""
     return next((name.removesuffix(f" ({kind})") for kind in ROUGH if name.endswith(f" ({kind})")), name)
 
 
@@ -89,15 +97,52 @@ def typed_keys(text: str, literal: ValueLiteral) -> tuple[ValueKey, ...] | None:
         return (ValueKey("year", str(int(found[1]))),)
     if found := _DATE.fullmatch(text):
         return date_keys(*(int(part) for part in found.groups()))
+    if written := written_date(text):
+        return written
     if found := _PLACE.fullmatch(text):
         return place_keys(float(found[1]), float(found[2]))
-    if _GROUPED.fullmatch(text):
-        return number_keys(text.replace(",", ""))
-    if _NUMBER.fullmatch(text):
-        return number_keys(text)
+    if number := plain_number(text):
+        return number_keys(number)
     if not declared and _CODE.fullmatch(text):
         return (ValueKey("code", text.casefold()),)
     return None
+
+
+def plain_number(text: str) -> str:
+    """A number without what separates its thousands, with a decimal point; "" where it is none.
+
+    What one comma before three digits means, or one dot, cannot be known: both are read as in English (12,345 is 12345, 12.345 a decimal).
+    """
+    if _NUMBER.fullmatch(text):
+        return text
+    if found := _GROUPED.fullmatch(text):
+        return text.replace(",", "") if found["by"] is None else text.replace(found["by"], "").replace(",", ".")
+    if _DECIMAL_COMMA.fullmatch(text) and not _ADDRESS.fullmatch(text):
+        return text.replace(".", "").replace(",", ".")
+    return ""
+
+
+def written_date(text: str) -> tuple[ValueKey, ...] | None:
+    """The keys of a date that is written otherwise than 1912-06-23; None for what is none."""
+    if found := _YEAR_FIRST.fullmatch(text):
+        year, month, day = map(int, found.groups())
+    elif found := _DAY_FIRST.fullmatch(text):
+        day, month, year = map(int, found.groups())
+    elif found := SLASHED_DATE.fullmatch(text):
+        first, second, year = int(found[1]), int(found[3]), int(found[4])
+        if is_ambiguous_date(text):
+            return ValueKey("code", text), ValueKey("year", str(year))
+        day, month = (second, first) if second > 12 else (first, second)
+    elif (found := _MONTH_NAMED.fullmatch(text)) and (number := month_number(found["month"] or found["month_"])):
+        day, month, year = int(found["day"] or found["day_"]), number, int(found["year"])
+    else:
+        return None
+    return date_keys(year, month, day) if 1 <= month <= 12 and 1 <= day <= 31 else None
+
+
+def month_number(name: str) -> int:
+    """1 to 12 of an English month or its first letters; 0 for another word."""
+    return next((number for number, month in enumerate(_MONTHS, 1) if month.startswith(name.casefold())), 0)
 
 
 def date_keys(year: int, month: int, day: int) -> tuple[ValueKey, ...]:

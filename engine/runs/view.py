@@ -300,6 +300,15 @@ class RunView:
         stored = self.run.json("calibration") if "calibration.json" in self.run.manifest.get("files", {}) else {}
         return dict(stored.get("fit") or {})
 
+    @property
+    def why_no_probabilities(self) -> str:
+        """Sentences for a run that has no probabilities, as its training gave them.
+
+        Raises:
+            RunDamagedError: they cannot be read.
+        """
+        return str(self.stored_fit.get("reason") or "This run has no probabilities.")
+
     def probability(self, side: Side, index: int, match: int) -> float | None:
         """That an entity's best match is right; None for other pairs and for runs that are not calibrated."""
         return self._probabilities[side].get((index, match))

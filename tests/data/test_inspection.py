@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engine.config import DataConfig
@@ -187,13 +188,45 @@ def test_report_of_nothing_suspicious(tmp_path: Path) -> None:
     assert text.endswith("Nothing suspicious was found.")
 
 
+def linked_names(links: list[tuple[int, int]], names: tuple[list[str], list[str]]) -> list[Finding]:
+    graphs = [graph(side, [f"{side}{i}" for i in range(len(mine))], mine) for side, mine in zip("st", names, strict=True)]
+    known, none = np.array(links, dtype=np.int64).reshape(-1, 2), np.zeros((0, 2), dtype=np.int64)
+    return [finding for finding in inspect_task(task(*graphs, train=known, test=none)).findings if finding.code == "contradicted-links"]
+
+
+TOWNS = ["Rome", "Bonn", "Oslo", "Bern", "Kyiv"]
+
+
+def test_links_against_the_names_are_reported() -> None:
+    (found,) = linked_names([(0, 1), (1, 2), (2, 3), (4, 4)], (TOWNS, TOWNS))
+    assert found.message == (
+        "3 of 4 known links connect an entity with another one than the only one of the same name; 1 connects entities of the same name."
+    )
+    assert found.examples[0] == "Rome = Bonn"
+
+
+@pytest.mark.parametrize(
+    ("links", "names"),
+    [
+        ([(0, 0), (1, 1), (2, 3)], (TOWNS, TOWNS)),
+        ([(0, 1), (1, 0)], (TOWNS, ["Roma", "Beuel", "Christiania", "Berne", "Kiev"])),
+        ([(0, 0), (1, 1)], (["", "NA", "Oslo", "Bern", "Kyiv"], ["Oslo", "Oslo", "Bern", "", "NA"])),
+        ([], (TOWNS, TOWNS)),
+    ],
+)
+def test_links_that_names_support_or_say_nothing_of_are_not(links: list[tuple[int, int]], names: tuple[list[str], list[str]]) -> None:
+    assert not linked_names(links, names)
+
+
 DOTTED = ["12.345", "1.234", "987.654"]
 
 
-def dotted(source: list[str], target: list[str], names: tuple[str, str] = ("population", "population")) -> list[Finding]:
+def dotted(
+    source: list[str], target: list[str], names: tuple[str, str] = ("population", "population"), code: str = "dotted-thousands"
+) -> list[Finding]:
     rows = [[(i, f"http://x.org/{name}", value) for i, value in enumerate(values)] for name, values in zip(names, (source, target), strict=True)]
     graphs = [graph(side, [f"{side}{i}" for i in range(9)], attributes=attribute_rows(mine)) for side, mine in zip("st", rows, strict=True)]
-    return [finding for finding in inspect_task(task(*graphs)).findings if finding.code == "dotted-thousands"]
+    return [finding for finding in inspect_task(task(*graphs)).findings if finding.code == code]
 
 
 def test_numbers_with_a_dot_between_thousands_get_a_hint() -> None:
@@ -214,6 +247,22 @@ def test_numbers_with_a_dot_between_thousands_get_a_hint() -> None:
 )
 def test_decimals_get_none(values: list[str]) -> None:
     assert not dotted(values, ["1", "2"])
+
+
+def test_what_is_read_rightly_is_neither_reported_nor_an_example() -> None:
+    assert not dotted(["1.234.567", "2.345.678", "3.456.789", "12.345"], ["1", "2"])
+    (found,) = dotted(["1.234.567", *DOTTED], ["1", "2"])
+    assert found.message.endswith("(12.345); a single dot is read as a decimal point.")
+
+
+def test_dates_whose_day_is_unclear_get_a_hint() -> None:
+    slashed = ["03/04/1912", "01/02/1913", "31/12/1914", "05-06-1915"]
+    (found,) = dotted(slashed, ["1912-04-03"], code="ambiguous-dates")
+    assert "source graph" in found.message
+    assert "(03/04/1912)" in found.message
+    for clear in (slashed[:2], [*slashed, "1912-04-03"], ["13/04/1912", "14/04/1912", "15/04/1912"], ["01/01/1912", "02/02/1912", "03/03/1912"]):
+        assert not dotted(clear, ["1912-04-03"], code="ambiguous-dates")
+    assert not dotted(slashed, slashed, code="ambiguous-dates")
 
 
 def test_numbers_that_both_graphs_write_alike_get_none() -> None:

@@ -436,9 +436,13 @@ def test_a_probability_that_is_none(view: RunView, least: float) -> None:
         pairs_to_export(view, ExportSelection(least_probability=least))
 
 
-def test_a_run_without_probabilities_says_so() -> None:
-    with pytest.raises(ExportError, match="has no calibrated probabilities"):
-        pairs_to_export(RunView(sample_run()), ExportSelection(least_probability=0.5))
+def test_a_run_without_probabilities_gives_its_own_reason() -> None:
+    run = sample_run()
+    assert RunView(run).why_no_probabilities == "This run has no probabilities."
+    run.documents = {**run.documents, "calibration": {"fit": {"calibrated": False, "reason": "There are only 7 mutual matches."}}}
+    run.manifest = {**run.manifest, "files": {"calibration.json": {}}}
+    with pytest.raises(ExportError, match=r"has no calibrated probabilities; .* There are only 7 mutual matches\."):
+        pairs_to_export(RunView(run), ExportSelection(least_probability=0.5))
 
 
 @pytest.mark.parametrize("name", ["", "xlsx", "../x"])
