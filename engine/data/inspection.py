@@ -439,8 +439,10 @@ def check_evaluation(task: AlignmentTask) -> Iterator[Finding]:
     if not any(map(len, task.all_links())):
         yield Finding("no-test-links", "info", "There are no known links, so no accuracy is measured.", advice=no_test_advice(0))
     elif not len(task.test_links):
-        message = f"All {count(len(task.train_links) + len(task.valid_links), 'known link')} train the model, so no accuracy is measured."
-        yield Finding("no-test-links", "info", message, advice=no_test_advice(len(task.train_links) + len(task.valid_links)))
+        known = len(task.train_links) + len(task.valid_links)
+        trained = "The only known link trains" if known == 1 else f"All {known:,} known links train"
+        message = f"{trained} the model, so no accuracy is measured."
+        yield Finding("no-test-links", "info", message, advice=no_test_advice(known))
 
 
 def no_test_advice(known: int) -> str:

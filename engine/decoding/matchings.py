@@ -28,7 +28,7 @@ CHAINS = 2
 """Independent draws that are averaged."""
 MOST_PROPOSALS, LEAST_PROPOSALS = 2000, 60
 """For each source entity, by one chain."""
-ALL_PROPOSALS, BOUND = 2_000_000, 50_000_000
+ALL_PROPOSALS, BOUND = 1_000_000, 50_000_000
 """Of one chain: as far as each entity gets the least number, and in any case (some minutes)."""
 BURN_IN = 0.5
 """Share of the proposals before draws count."""

@@ -21,7 +21,7 @@ LEAST_EPOCHS = 11
 LEAST_STEPS = 60
 LEAST_SMALL_STEPS = 99
 """The same where a batch is not all seed links."""
-LEAST_STARTED_EPOCHS, LEAST_STARTED_STEPS = 6, 30
+LEAST_STARTED_EPOCHS, LEAST_STARTED_STEPS = 6, 20
 """The same before the first round where training starts with more than the seed links: rounds soon have better pairs than those."""
 LEAST_ROUND_EPOCHS = 2
 LEAST_ROUND_STEPS = 9
@@ -54,7 +54,7 @@ def default_epochs(config: RunConfig, seed_links: int) -> int:
 
 
 def first_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
-    """Epochs before the first round, as set or by default; with more pairs than the seed links as many as make 30 steps, and at least 6.
+    """Epochs before the first round, as set or by default; with more pairs than the seed links as many as make 20 steps, and at least 6.
 
     Args:
         config: settings.
@@ -70,12 +70,13 @@ def first_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
 
 
 def round_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
-    """Epochs of a round: 2, and at least 9 optimiser steps; the share of them that ``training.effort`` says.
+    """Epochs of a round: 2, and at least 9 optimiser steps, if rounds have twice the pairs that training begins with; the share of them that
+    ``training.effort`` says.
 
     Args:
         config: settings.
         seed_links: of the data.
         pairs: that training begins with.
     """
-    steps = steps_of(pairs, batch_size(config, seed_links))
+    steps = steps_of(2 * pairs, batch_size(config, seed_links))
     return config.semi.round_epochs or math.ceil(config.training.effort * max(LEAST_ROUND_EPOCHS, math.ceil(LEAST_ROUND_STEPS / steps)))
