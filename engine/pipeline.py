@@ -36,6 +36,7 @@ from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, empty_attributes
 from engine.data.shards import files_folder
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
+from engine.decoding import TOP
 from engine.errors import ConfigError, DivergenceError, StoppedError
 from engine.evaluation.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
 from engine.evaluation.calibration import Uncalibrated
@@ -575,7 +576,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         found = csls_topk(everything, search.csls_k, search.top, index=search.index)
     making.on_event(Phase("evaluate", f"Evaluating on {count(len(task.test_links), 'test link')}"))
     with clock.phase("evaluate"):
-        searched = search_pool(everything, task.test_links, search.csls_k, index=search.index, untested=task.untested)
+        searched = search_pool(everything, task.test_links, search.csls_k, index=search.index, untested=task.untested, top=TOP)
         evaluation, decoders = evaluate_searched(searched), decoder_evaluations(searched, task)
         del everything, searched  # their similarities fill memory
         self_trained = literal is None and structure.self_trained

@@ -18,7 +18,7 @@ import torch
 from engine.data.knowledge_graph import Side
 from engine.decoding.kernels import group_positions, merge_lists
 from engine.errors import ConfigError
-from engine.search import TIE_TOLERANCE, Hubness, SearchIndex, Similarity, csls_topk, tie_tolerance
+from engine.search import TIE_TOLERANCE, CslsTopK, Hubness, SearchIndex, Similarity, csls_topk, tie_tolerance
 from engine.util.arrays import IntArray, row_pointers
 
 FloatArray = npt.NDArray[np.float32]
@@ -112,7 +112,12 @@ def grouped(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
 
 @torch.no_grad()
 def find_candidates(
-    similarity: Similarity, k: int = 10, top: int = TOP, index: str | SearchIndex = "exact", terms: Hubness | None = None
+    similarity: Similarity,
+    k: int = 10,
+    top: int = TOP,
+    index: str | SearchIndex = "exact",
+    terms: Hubness | None = None,
+    found: CslsTopK | None = None,
 ) -> Candidates:
     """Candidates of two pools. A zero row, of which nothing is known, is no candidate and has none.
 
@@ -122,6 +127,7 @@ def find_candidates(
         top: K, candidates an entity; clipped to the other pool's size.
         index: name of a registered index, or an instance.
         terms: hubness of these pools where it is known already (``k`` is not used then).
+        found: the best matches of these pools where they are known already; others are searched for unless they are ``top`` an entity.
 
     Raises:
         TrainingError: a value is not finite.
@@ -129,7 +135,9 @@ def find_candidates(
     """
     if top < 1:
         raise ConfigError(f"the number of candidates per entity must be at least 1; got {top}.")
-    found = csls_topk(similarity, k, top, index, terms)
+    n, m = similarity.shape
+    if found is None or (found.source_to_target.indices.shape[1], found.target_to_source.indices.shape[1]) != (min(top, m), min(top, n)):
+        found = csls_topk(similarity, k, top, index, terms)
     forward, backward = found.source_to_target, found.target_to_source
     sources, targets, places = merged(forward.indices.cpu().numpy(), backward.indices.cpu().numpy())
     cosine, csls = (

@@ -230,7 +230,7 @@ def evaluate_decoders(
         TrainingError: an embedding is not finite.
         ConfigError: unknown decoder or index.
     """
-    searched = search_pool(similarity, links, k, pool, index=index, untested=untested)
+    searched = search_pool(similarity, links, k, pool, index=index, untested=untested, top=top)
     return decode_searched(searched, decoders, top, bootstrap, seed, links_name=links_name, evidence=evidence, seeds=seeds)
 
 
@@ -249,7 +249,7 @@ def decode_searched(
     """The same of a pool that has been searched; the decoders work side by side, on as many threads as torch uses."""
     pools = searched.source_pool, searched.target_pool
     chosen = [get_decoder(decoder, evidence and evidence.within(*pools), seeds) for decoder in decoders]
-    candidates = find_candidates(searched.similarity, top=top, index=searched.index, terms=searched.hubness)
+    candidates = find_candidates(searched.similarity, top=top, index=searched.index, terms=searched.hubness, found=searched.found)
     ranks, pool = searched.ranks, searched.pool
     if isinstance(searched.similarity, HeldSimilarity):
         searched.similarity.forget()  # decoders need the memory, and no more similarities

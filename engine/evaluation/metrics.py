@@ -23,8 +23,23 @@ import torch
 from torch import Tensor
 
 from engine.errors import DataError
-from engine.search import Hubness, LinkRanks, QueryRanks, SearchIndex, Similarity, UnscaledEmbeddings, get_index, held, hubness, recording, true_ranks
+from engine.search import (
+    CslsTopK,
+    Hubness,
+    LinkRanks,
+    QueryRanks,
+    SearchIndex,
+    Similarity,
+    UnscaledEmbeddings,
+    csls_topk,
+    get_index,
+    held,
+    hubness,
+    recording,
+    true_ranks,
+)
 from engine.search.similarity import accepting_matrices
+from engine.search.tiles import HeldSimilarity
 from engine.util.arrays import FloatArray, IntArray
 from engine.util.text import count
 
@@ -126,6 +141,7 @@ class SearchedPool:
         index: finds its neighbours.
         hubness: CSLS terms of the pool's entities.
         untested: known links that were left out beforehand, since an end is in no triple.
+        found: the best matches of both directions, where they were searched for at once.
     """
 
     links: IntArray  # (L, 2)
@@ -136,6 +152,7 @@ class SearchedPool:
     index: SearchIndex
     hubness: Hubness
     untested: int = 0
+    found: CslsTopK | None = None
 
     @cached_property
     def local(self) -> IntArray:
@@ -145,23 +162,29 @@ class SearchedPool:
     @cached_property
     def ranks(self) -> LinkRanks:
         """Of the links' entities, by CSLS; always exact."""
-        return true_ranks(self.similarity, torch.from_numpy(self.local).to(self.similarity.device), self.hubness)
+        lists = self.found if self.index.name == "exact" else None
+        return true_ranks(self.similarity, torch.from_numpy(self.local).to(self.similarity.device), self.hubness, lists=lists)
 
 
 @accepting_matrices(UnscaledEmbeddings)
 @torch.no_grad()
 def search_pool(
-    similarity: Selectable, links: IntArray, k: int = 10, pool: Pool = "test", *, index: str | SearchIndex = "exact", untested: int = 0
+    similarity: Selectable, links: IntArray, k: int = 10, pool: Pool = "test", *, index: str | SearchIndex = "exact", untested: int = 0, top: int = 0
 ) -> SearchedPool:
-    """What all evaluations on the same links share: see :func:`evaluate_links` for the arguments and what is raised.
+    """What all evaluations on the same links share: see :func:`evaluate_links` for the other arguments and what is raised.
 
-    The pool's similarities stay in memory where they take no more than ``engine.search.tiles.HELD_BYTES``, so that they are computed once.
+    The pool's similarities stay in memory where they take no more than ``engine.search.tiles.HELD_BYTES``, so that they are computed once. Those of a
+    larger pool are computed once for its hubness terms, ranks and ``top`` best matches, if so many are wanted later.
     """
     links = checked_links(links, *similarity.shape)
     source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))
     chosen = get_index(index)
     pooled = held(similarity.select(torch.from_numpy(source_pool), torch.from_numpy(target_pool)))
-    return SearchedPool(links, pool, source_pool, target_pool, pooled, chosen, hubness(pooled, k, chosen), untested)
+    pools = links, pool, source_pool, target_pool, pooled, chosen
+    if not top or isinstance(pooled, HeldSimilarity):
+        return SearchedPool(*pools, hubness(pooled, k, chosen), untested)
+    found = csls_topk(pooled, k, top, chosen)
+    return SearchedPool(*pools, found.hubness, untested, found)
 
 
 @accepting_matrices(UnscaledEmbeddings)

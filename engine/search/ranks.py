@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from engine.search.base import DEFAULT_BUDGET, Divided, Hubness, half_csls
-from engine.search.csls import csls_score
+from engine.search.csls import CslsTopK, Matches, csls_score
 from engine.search.kernels import count_columns, count_rows
 from engine.search.similarity import Similarity, on_similarity
 from engine.search.tiles import Terms, Tile, tiles
@@ -22,6 +22,11 @@ from engine.util.threads import spread
 
 TIE_TOLERANCE = 2e-6
 """CSLS scores of unit rows that are closer than this are equal."""
+
+LISTED = 1e-6
+"""CSLS of unit rows in lists of matches, which are rounded to float32, is known to this."""
+MOST_OPEN = 0.5
+"""Share of the entities that lists do not settle, from which on all scores are computed."""
 
 LOWEST = -1e6
 """Below every score."""
@@ -50,7 +55,7 @@ class LinkRanks:
 
 @on_similarity
 @torch.no_grad()
-def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: int = DEFAULT_BUDGET) -> LinkRanks:
+def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: int = DEFAULT_BUDGET, lists: CslsTopK | None = None) -> LinkRanks:
     """Ranks of the known counterparts among all candidates by CSLS, always by exact comparison.
 
     rank = 1 + number of other candidates whose score is greater than or equal to the counterpart's. An entity with several counterparts is one
@@ -61,6 +66,8 @@ def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: in
         links: (L, 2) int64 rows of source and target; need be neither one-to-one nor distinct.
         terms: hubness of the same pools.
         budget: bytes that a block of scores may take.
+        lists: the best matches of both directions by these terms, found exactly, where they are known: scores are then computed of those entities
+            alone whose counterparts are not among them.
 
     Raises:
         TrainingError: a value is not finite.
@@ -73,7 +80,12 @@ def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: in
     least = half - tie_tolerance(similarity) / 2
     shifted = half_csls(similarity, terms)
     bars = link_bars(links[:, 0], least, similarity.shape[0]), link_bars(links[:, 1], least, similarity.shape[1])
-    counts = shifted.count_better(links, bars) if isinstance(shifted, Divided) else count_better(shifted, links, bars, budget)
+    if isinstance(shifted, Divided):
+        counts = shifted.count_better(links, bars)
+    elif lists is not None:
+        counts = count_listed(shifted, links, bars, lists, budget, LISTED * max(similarity.largest, 1.0))
+    else:
+        counts = count_better(shifted, links, bars, budget)
     return LinkRanks(counted(links[:, 0], counts[0]), counted(links[:, 1], counts[1]))
 
 
@@ -114,6 +126,51 @@ def count_better(shifted: Similarity, links: Tensor, bars: tuple[Tensor, Tensor]
         of_source.exclude_true_links(links[inside, 0], of_rows)
         of_target.exclude_true_links(links[inside, 1], of_columns)
     return of_source.counts, of_target.counts
+
+
+def count_listed(
+    shifted: Similarity, links: Tensor, bars: tuple[Tensor, Tensor], lists: CslsTopK, budget: int, rounding: float
+) -> tuple[Tensor, Tensor]:
+    """The same, by lists of matches where these reach below the bar, and by the scores of the other entities."""
+    n, m = shifted.shape
+    by_source, open_sources = better_in_lists(lists.source_to_target, links, bars[0], m, rounding)
+    by_target, open_targets = better_in_lists(lists.target_to_source, links.flip(1), bars[1], n, rounding)
+    if len(open_sources) + len(open_targets) > MOST_OPEN * (n + m):
+        return count_better(shifted, links, bars, budget)
+    everything = torch.arange(n, device=links.device), torch.arange(m, device=links.device)
+    nothing = bars[0].new_full((n,), torch.inf), bars[1].new_full((m,), torch.inf)
+    if len(open_sources):
+        own = renumbered(links, 0, open_sources)
+        by_source[open_sources] = count_better(shifted.select(open_sources, everything[1]), own, (bars[0][open_sources], nothing[1]), budget)[0]
+    if len(open_targets):
+        own = renumbered(links, 1, open_targets)
+        by_target[open_targets] = count_better(shifted.select(everything[0], open_targets), own, (nothing[0], bars[1][open_targets]), budget)[1]
+    return by_source, by_target
+
+
+def better_in_lists(matches: Matches, links: Tensor, bars: Tensor, candidates: int, rounding: float) -> tuple[Tensor, Tensor]:
+    """(n,) how many of each entity's listed candidates, true counterparts left out, reach its bar, and the entities whose lists end before the bar.
+
+    Args:
+        matches: of the entities.
+        links: (L, 2) entity and counterpart, distinct.
+        bars: (n,) of half the CSLS, see :func:`link_bars`.
+        candidates: number of them, listed or not.
+        rounding: of the lists' CSLS.
+    """
+    scores, least = matches.csls.double(), 2 * bars
+    better = (scores >= least[:, None]).sum(dim=1)
+    listed = (matches.indices[links[:, 0]] == links[:, 1, None]) & (scores[links[:, 0]] >= least[links[:, 0], None])
+    better.index_add_(0, links[:, 0], -listed.any(dim=1).long())
+    beyond = scores[:, -1] >= least - rounding if 0 < scores.shape[1] < candidates else torch.zeros_like(better, dtype=torch.bool)
+    return better, beyond.nonzero().flatten()
+
+
+def renumbered(links: Tensor, column: int, entities: Tensor) -> Tensor:
+    """The links of some ascending entities, which are numbered by their position among them."""
+    own = links[torch.isin(links[:, column], entities)].clone()
+    own[:, column] = torch.searchsorted(entities, own[:, column].contiguous())
+    return own
 
 
 def tie_tolerance(similarity: Similarity) -> float:

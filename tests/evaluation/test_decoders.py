@@ -8,6 +8,7 @@ import torch
 
 from engine.decoding import DECODERS, CslsDecoder, MutualDecoder
 from engine.errors import ConfigError, DataError
+from engine.evaluation import metrics
 from engine.evaluation.decoders import decode_searched, evaluate_decoders, evaluate_decoding
 from engine.evaluation.metrics import METRICS, Pool, evaluate_links, evaluate_searched, search_pool, with_pool
 from engine.search import StructuralSimilarity, UnscaledEmbeddings, csls_topk
@@ -33,6 +34,17 @@ def test_csls_has_the_figures_of_the_evaluation(pool: str, top: int) -> None:
     for direction in ("source_to_target", "target_to_source"):
         np.testing.assert_array_equal(getattr(found, direction).ranks, getattr(expected, direction).ranks)
         assert getattr(found, direction).to_dict() == getattr(expected, direction).to_dict()
+
+
+@pytest.mark.parametrize("top", [2, 20])
+def test_pools_that_are_searched_once_give_the_same_figures(monkeypatch: pytest.MonkeyPatch, top: int) -> None:
+    """Pools that fit in memory are held there, larger ones are searched once for all that decoders and ranks need."""
+    similarity, links = embeddings(300, 300), identity(280)
+    held = evaluate_decoders(similarity, links, sorted(DECODERS), top=top)
+    monkeypatch.setattr(metrics, "held", lambda pooled: pooled)
+    assert search_pool(similarity, links, top=top).found is not None
+    searched = evaluate_decoders(similarity, links, sorted(DECODERS), top=top)
+    assert {name: one.to_dict() for name, one in searched.items()} == {name: one.to_dict() for name, one in held.items()}
 
 
 @pytest.mark.parametrize("decoder", sorted(DECODERS))

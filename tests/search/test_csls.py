@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import engine.search.ranks as ranks_module
 from engine.errors import TrainingError
-from engine.search import TIE_TOLERANCE, csls_query, csls_topk, hubness, normalise_rows, pair_csls, true_ranks
+from engine.search import TIE_TOLERANCE, Similarity, csls_query, csls_topk, hubness, normalise_rows, pair_csls, true_ranks
 from tests.effort import examples
 from tests.reference import csls as reference
 from tests.reference.ranks import best_ranks
@@ -64,20 +67,43 @@ def test_ranks_are_the_positions_in_the_list_of_matches(device: torch.device) ->
     n=st.integers(1, 12),
     m=st.integers(1, 12),
     k=st.integers(1, 12),
+    top=st.integers(0, 12),
     budget=st.integers(4, 400),
     seed=st.integers(0, 2**16),
     data=st.data(),
 )
-def test_ranks_agree_with_the_obvious_version(n: int, m: int, k: int, budget: int, seed: int, data: st.DataObject) -> None:
-    """Rows from few whole numbers, so that many entities are equal, and links of any shape."""
+def test_ranks_agree_with_the_obvious_version(n: int, m: int, k: int, top: int, budget: int, seed: int, data: st.DataObject) -> None:
+    """Rows from few whole numbers, so that many entities are equal, and links of any shape; with lists of the best matches at hand and without."""
     rng = np.random.default_rng(seed)
     source, target = (normalise_rows(torch.from_numpy(rng.integers(-1, 2, size=(size, 3)).astype(np.float32))) for size in (n, m))
     links = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, m - 1)), max_size=15))
     scores = reference.csls_matrix(source.double().numpy(), target.double().numpy(), k)
     scores = reference.unknown_lowest(scores, source.numpy(), target.numpy())
-    found = true_ranks(source, target, torch.tensor(links, dtype=torch.int64).reshape(-1, 2), hubness(source, target, k), budget)
+    lists = csls_topk(source, target, k, top) if top else None
+    found = true_ranks(source, target, torch.tensor(links, dtype=torch.int64).reshape(-1, 2), hubness(source, target, k), budget, lists)
     for ranks, table, pairs in ((found.source_to_target, scores, links), (found.target_to_source, scores.T, [(t, s) for s, t in links])):
         assert dict(zip(ranks.queries.tolist(), ranks.ranks.tolist(), strict=True)) == best_ranks(table, pairs, TIE_TOLERANCE)
+
+
+def test_of_entities_that_lists_settle_no_scores_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = noisy_copies(300, 300, 32)
+    links = torch.arange(300)[:, None].expand(300, 2)
+    lists = csls_topk(source, target, 10, 5)
+    computed = []
+    everything = ranks_module.count_better
+
+    def counted(shifted: Similarity, *rest: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        computed.append(shifted.shape)
+        return everything(shifted, *rest)
+
+    monkeypatch.setattr(ranks_module, "count_better", counted)
+    plain = true_ranks(source, target, links, lists.hubness)
+    quick = true_ranks(source, target, links, lists.hubness, lists=lists)
+    for one, other in ((plain.source_to_target, quick.source_to_target), (plain.target_to_source, quick.target_to_source)):
+        assert torch.equal(one.ranks, other.ranks)
+    last = [int((found.ranks >= 5).sum()) for found in (quick.source_to_target, quick.target_to_source)]  # where a list ends, equal ones may follow
+    assert computed == [(300, 300), (last[0], 300), (300, last[1])]
+    assert 0 < min(last) <= max(last) < 150
 
 
 @pytest.mark.parametrize("copies", [3, 17, 1001])
