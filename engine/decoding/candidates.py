@@ -117,7 +117,6 @@ def find_candidates(
     top: int = TOP,
     index: str | SearchIndex = "exact",
     terms: Hubness | None = None,
-    found: CslsTopK | None = None,
 ) -> Candidates:
     """Candidates of two pools. A zero row, of which nothing is known, is no candidate and has none.
 
@@ -127,7 +126,6 @@ def find_candidates(
         top: K, candidates an entity; clipped to the other pool's size.
         index: name of a registered index, or an instance.
         terms: hubness of these pools where it is known already (``k`` is not used then).
-        found: the best matches of these pools where they are known already; others are searched for unless they are ``top`` an entity.
 
     Raises:
         TrainingError: a value is not finite.
@@ -135,9 +133,11 @@ def find_candidates(
     """
     if top < 1:
         raise ConfigError(f"the number of candidates per entity must be at least 1; got {top}.")
-    n, m = similarity.shape
-    if found is None or (found.source_to_target.indices.shape[1], found.target_to_source.indices.shape[1]) != (min(top, m), min(top, n)):
-        found = csls_topk(similarity, k, top, index, terms)
+    return listed_candidates(similarity, csls_topk(similarity, k, top, index, terms), top)
+
+
+def listed_candidates(similarity: Similarity, found: CslsTopK, top: int) -> Candidates:
+    """Candidates from the ``top`` best matches of both directions."""
     forward, backward = found.source_to_target, found.target_to_source
     sources, targets, places = merged(forward.indices.cpu().numpy(), backward.indices.cpu().numpy())
     cosine, csls = (

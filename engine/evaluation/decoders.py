@@ -249,7 +249,9 @@ def decode_searched(
     """The same of a pool that has been searched; the decoders work side by side, on as many threads as torch uses."""
     pools = searched.source_pool, searched.target_pool
     chosen = [get_decoder(decoder, evidence and evidence.within(*pools), seeds) for decoder in decoders]
-    candidates = find_candidates(searched.similarity, top=top, index=searched.index, terms=searched.hubness, found=searched.found)
+    candidates = searched.candidates
+    if candidates is None or candidates.top != top:
+        candidates = find_candidates(searched.similarity, top=top, index=searched.index, terms=searched.hubness)
     ranks, pool = searched.ranks, searched.pool
     if isinstance(searched.similarity, HeldSimilarity):
         searched.similarity.forget()  # decoders need the memory, and no more similarities

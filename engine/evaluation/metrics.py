@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import NormalDist
 from typing import Any, Literal, Protocol
 
@@ -22,9 +21,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from engine.decoding.candidates import Candidates, listed_candidates
 from engine.errors import DataError
 from engine.search import (
-    CslsTopK,
     Hubness,
     LinkRanks,
     QueryRanks,
@@ -140,8 +139,9 @@ class SearchedPool:
         similarity: (n, m) of the pool.
         index: finds its neighbours.
         hubness: CSLS terms of the pool's entities.
+        ranks: of the links' entities, by CSLS; always exact.
         untested: known links that were left out beforehand, since an end is in no triple.
-        found: the best matches of both directions, where they were searched for at once.
+        candidates: of decoders, where they were searched for at once.
     """
 
     links: IntArray  # (L, 2)
@@ -151,19 +151,9 @@ class SearchedPool:
     similarity: Similarity
     index: SearchIndex
     hubness: Hubness
+    ranks: LinkRanks
     untested: int = 0
-    found: CslsTopK | None = None
-
-    @cached_property
-    def local(self) -> IntArray:
-        """(L, 2) the links as rows of the pools."""
-        return np.stack([np.searchsorted(self.source_pool, self.links[:, 0]), np.searchsorted(self.target_pool, self.links[:, 1])], axis=1)
-
-    @cached_property
-    def ranks(self) -> LinkRanks:
-        """Of the links' entities, by CSLS; always exact."""
-        lists = self.found if self.index.name == "exact" else None
-        return true_ranks(self.similarity, torch.from_numpy(self.local).to(self.similarity.device), self.hubness, lists=lists)
+    candidates: Candidates | None = None
 
 
 @accepting_matrices(UnscaledEmbeddings)
@@ -180,11 +170,14 @@ def search_pool(
     source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))
     chosen = get_index(index)
     pooled = held(similarity.select(torch.from_numpy(source_pool), torch.from_numpy(target_pool)))
-    pools = links, pool, source_pool, target_pool, pooled, chosen
+    local = torch.from_numpy(np.stack([np.searchsorted(source_pool, links[:, 0]), np.searchsorted(target_pool, links[:, 1])], axis=1))
+    local, pools = local.to(pooled.device), (links, pool, source_pool, target_pool, pooled, chosen)
     if not top or isinstance(pooled, HeldSimilarity):
-        return SearchedPool(*pools, hubness(pooled, k, chosen), untested)
+        terms = hubness(pooled, k, chosen)
+        return SearchedPool(*pools, terms, true_ranks(pooled, local, terms), untested)
     found = csls_topk(pooled, k, top, chosen)
-    return SearchedPool(*pools, found.hubness, untested, found)
+    ranks = true_ranks(pooled, local, found.hubness, lists=found if chosen.name == "exact" else None)
+    return SearchedPool(*pools, found.hubness, ranks, untested, listed_candidates(pooled, found, top))
 
 
 @accepting_matrices(UnscaledEmbeddings)

@@ -42,7 +42,7 @@ def test_pools_that_are_searched_once_give_the_same_figures(monkeypatch: pytest.
     similarity, links = embeddings(300, 300), identity(280)
     held = evaluate_decoders(similarity, links, sorted(DECODERS), top=top)
     monkeypatch.setattr(metrics, "held", lambda pooled: pooled)
-    assert search_pool(similarity, links, top=top).found is not None
+    assert search_pool(similarity, links, top=top).candidates is not None
     searched = evaluate_decoders(similarity, links, sorted(DECODERS), top=top)
     assert {name: one.to_dict() for name, one in searched.items()} == {name: one.to_dict() for name, one in held.items()}
 
