@@ -310,11 +310,13 @@ def choice(
     help: str | None = None,
     clears: Sequence[str] = (),
     also: Mapping[str, str] | None = None,
+    captions: Mapping[T, str] | None = None,
 ) -> T:
     """A row of choices of which one is chosen, kept in the address as the parameter ``name``; returns ``value``, which comes from the address.
 
     The default is left out of the address, and so are, after another choice, the parameters ``clears``, which made sense with the former one only.
-    ``also`` are parameters that another choice sets together with it, such as the tab that is open.
+    ``also`` are parameters that another choice sets together with it, such as the tab that is open. Options with ``captions`` are one below the
+    other, each with its caption: side by side they would be cut off on a narrow screen.
     Option texts are ours or have passed :func:`app.text.plain`.
     """
     labels = text.distinct_labels(options)
@@ -325,6 +327,11 @@ def choice(
         if chosen in labels:
             state.set_parameters({name: None if chosen == default else str(chosen), **dict.fromkeys(clears), **(also or {})})
 
+    if captions is not None:
+        words = [captions[one] for one in labels]
+        at = list(labels).index(value)
+        st.radio(label, list(labels), at, format_func=labels.__getitem__, captions=words, key=key, on_change=follow, help=help)
+        return value
     st.segmented_control(label, list(labels), format_func=labels.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
     return value
 

@@ -79,14 +79,14 @@ STATES: dict[State, StateStyle] = {
     "cancelled": StateStyle(":material/close:", "cancelled", "gray"),
 }
 VARIANT_WORDS: dict[Variant, str] = {
-    "basic": "basic :gray[· structure only]",
-    "semi": "semi :gray[· adds predictions]",
-    "literal": "literal :gray[· adds names and values]",
+    "basic": "structure only",
+    "semi": "also trains on its own predictions",
+    "literal": "semi, with names and values",
 }
 
 PRESET_WORDS: dict[Preset, str] = {
-    "full": "full :gray[· highest accuracy]",
-    "fast": "fast :gray[· two thirds of the time, Hits@1 about 1 point lower]",
+    "full": "highest accuracy",
+    "fast": "two thirds of the time, Hits@1 about 1 point lower",
 }
 
 
@@ -339,9 +339,11 @@ def _settings(
     start_choice(runs, data, address)
     method = method_choice(address)
     if method == "none":
-        components.choice("Variant", VARIANT_WORDS, name="variant", value=variant, default=first, help=explain(*VARIANTS))
+        names, help = {one: str(one) for one in VARIANT_WORDS}, explain(*VARIANTS)
+        components.choice("Variant", names, name="variant", value=variant, default=first, help=help, captions=VARIANT_WORDS)
         preset_help = "Fast: fewer epochs, and fewer candidate entities per step. Both can be set below."
-        components.choice("Training effort", PRESET_WORDS, name="preset", value=address.preset, default="full", help=preset_help)
+        efforts = {one: str(one) for one in PRESET_WORDS}
+        components.choice("Training effort", efforts, name="preset", value=address.preset, default="full", help=preset_help, captions=PRESET_WORDS)
     base = RunConfig(variant=variant, seed=address.seed).with_values({**PRESETS[address.preset], METHOD: method})
     base = base.with_assignments(f"{key}={value}" for key, value in data.settings.items())
     _advanced(address, base, expanded=bool(set(assigned(address.settings)) - {METHOD}))

@@ -164,7 +164,7 @@ def search_pool(
     """What all evaluations on the same links share: see :func:`evaluate_links` for the other arguments and what is raised.
 
     The pool's similarities stay in memory where they take no more than ``engine.search.tiles.HELD_BYTES``, so that they are computed once. Those of a
-    larger pool are computed once for its hubness terms, ranks and ``top`` best matches, if so many are wanted later.
+    larger pool are computed once for its hubness terms, ranks and ``top`` best matches, which decoders choose from.
     """
     links = checked_links(links, *similarity.shape)
     source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))

@@ -91,7 +91,7 @@ def test_what_a_training_starts_from_is_a_choice(parent: str, open_page: OpenPag
     assert shown.count("**15** entities carried over, 1 new, 1 removed") == 2, "of each graph"
     assert "Variant **basic**, random seed 0" in shown
     assert "5 seed links, 0 validation and 11 test links" in shown, "links keep their part"
-    assert not [group for group in app.button_group if group.label == "Variant"], "which is the run's own"
+    assert not [group for group in app.radio if group.label == "Variant"], "which is the run's own"
     start_box(app).set_value("").run()
     assert "start" not in app.query_params
 
