@@ -21,8 +21,9 @@ LEAST_EPOCHS = 11
 LEAST_STEPS = 60
 LEAST_SMALL_STEPS = 99
 """The same where a batch is not all seed links."""
-LEAST_STARTED_EPOCHS, LEAST_STARTED_STEPS = 6, 20
-"""The same before the first round where training starts with more than the seed links: rounds soon have better pairs than those."""
+LEAST_STARTED_EPOCHS, LEAST_STARTED_STEPS, LEAST_WHOLE_STEPS = 6, 20, 30
+"""The same before the first round where training starts with more than the seed links: rounds soon have better pairs than those. The last number is
+of steps that have all pairs."""
 LEAST_ROUND_EPOCHS = 2
 LEAST_ROUND_STEPS = 9
 
@@ -54,7 +55,8 @@ def default_epochs(config: RunConfig, seed_links: int) -> int:
 
 
 def first_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
-    """Epochs before the first round, as set or by default; with more pairs than the seed links as many as make 20 steps, and at least 6.
+    """Epochs before the first round, as set or by default; with more pairs than the seed links as many as make 20 steps (30 on all
+    pairs), and at least 6.
 
     Args:
         config: settings.
@@ -66,7 +68,9 @@ def first_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
     links = max(seed_links, 1)
     if pairs <= links:
         return default_epochs(config, links)
-    return math.ceil(config.training.effort * max(LEAST_STARTED_EPOCHS, math.ceil(LEAST_STARTED_STEPS / steps_of(pairs, batch_size(config, links)))))
+    steps = steps_of(pairs, batch_size(config, links))
+    wanted = LEAST_WHOLE_STEPS if steps == 1 else LEAST_STARTED_STEPS
+    return math.ceil(config.training.effort * max(LEAST_STARTED_EPOCHS, math.ceil(wanted / steps)))
 
 
 def round_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:

@@ -218,7 +218,9 @@ def test_test_links_choose_nothing(small_task: AlignmentTask) -> None:
     assert torch.equal(final(small_task, SMALL), final(other, SMALL))
 
 
-@pytest.mark.parametrize(("links", "pairs", "epochs"), [(4500, 4500, 2), (30_000, 90_000, 2), (710, 710, 9), (1, 1, 9), (2000, 2000, 5)])
+@pytest.mark.parametrize(
+    ("links", "pairs", "epochs"), [(4500, 4500, 2), (30_000, 90_000, 2), (710, 710, 9), (1, 1, 9), (2000, 2000, 3), (45, 4669, 2)]
+)
 def test_the_rule_for_epochs_of_a_round(links: int, pairs: int, epochs: int) -> None:
     semi = RunConfig(variant="semi")
     assert round_epochs(semi, links, pairs) == epochs
@@ -230,7 +232,7 @@ def test_many_pairs_to_start_with_take_fewer_epochs() -> None:
     semi = RunConfig(variant="semi")
     assert first_epochs(semi, 4500, 10_646) == 6
     assert first_epochs(semi, 45, 12_000) == 6
-    assert first_epochs(semi, 45, 6000) == 10
+    assert first_epochs(semi, 45, 6000) == 7
     assert first_epochs(semi, 45, 500) == 30
 
 
