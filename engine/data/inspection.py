@@ -278,6 +278,18 @@ def check_names(task: AlignmentTask) -> Iterator[Finding]:
             yield Finding("entities-without-name", severity, message, len(nameless), _examples(nameless), advice)
 
 
+def check_missing_names(task: AlignmentTask) -> Iterator[Finding]:
+    """Names that are taken as missing: mostly they are, but Na is also sodium."""
+    for side in SIDES:
+        graph = task.graph(side)
+        missing = [entity for entity, label in enumerate(graph.labels) if label.strip() and is_missing(label)]
+        if missing:
+            examples = _examples(sorted({graph.labels[entity] for entity in missing}))
+            message = f"{count(len(missing), 'name')} of the {side} graph {'is' if len(missing) == 1 else 'are'} taken as missing and not compared."
+            advice = "If such a name is meant as it is written, write it out: sodium instead of Na."
+            yield Finding("names-taken-as-missing", "info", message, len(missing), examples, advice)
+
+
 def check_contradicted_links(task: AlignmentTask) -> Iterator[Finding]:
     """Known links against names that a single entity of each graph has: perhaps rows or columns of the file were moved against each other."""
     links, owners = _known_links(task), [_sole_owners(task.graph(side)) for side in SIDES]
@@ -468,6 +480,7 @@ CHECKS: tuple[Callable[[AlignmentTask], Iterator[Finding]], ...] = (
     check_self_loops,
     check_relations_without_triples,
     check_names,
+    check_missing_names,
 )
 
 

@@ -273,3 +273,10 @@ def test_numbers_that_both_graphs_write_alike_get_none() -> None:
 def test_names_that_say_nothing_are_not_equal() -> None:
     here, there = (graph(side, [f"{side}{i}" for i in range(9)], ["NA"] * 9) for side in "st")
     assert "telling-labels" not in {finding.code for finding in inspect_task(task(here, there)).findings}
+
+
+def test_names_that_are_taken_as_missing_are_reported() -> None:
+    here, there = graph("s", ["s0", "s1", "s2"], ["Na", "", "Cl"]), graph("t", ["t0", "t1", "t2"], ["NA", "none", "Cl"])
+    findings = [finding for finding in inspect_task(task(here, there)).findings if finding.code == "names-taken-as-missing"]
+    assert [(finding.count, finding.examples) for finding in findings] == [(1, ("Na",)), (2, ("NA", "none"))]
+    assert findings[0].message == "1 name of the source graph is taken as missing and not compared."
