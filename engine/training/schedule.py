@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from engine.config import RunConfig
+from engine.training.start import resolve_start
 
 ONE_BATCH = 1024
 """Seed links up to which they make a single batch; pairs of a batch where there are rounds and more seed links."""
@@ -21,9 +22,9 @@ LEAST_EPOCHS = 11
 LEAST_STEPS = 60
 LEAST_SMALL_STEPS = 99
 """The same where a batch is not all seed links."""
-LEAST_STARTED_EPOCHS, LEAST_STARTED_STEPS, LEAST_WHOLE_STEPS = 6, 20, 30
+LEAST_STARTED_EPOCHS, LEAST_STARTED_STEPS, LEAST_LARGE_STEPS = 6, 20, 30
 """The same before the first round where training starts with more than the seed links: rounds soon have better pairs than those. The last number is
-of steps that have all pairs."""
+of steps that have half of the pairs or more."""
 LEAST_ROUND_EPOCHS = 2
 LEAST_ROUND_STEPS = 9
 
@@ -55,8 +56,8 @@ def default_epochs(config: RunConfig, seed_links: int) -> int:
 
 
 def first_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
-    """Epochs before the first round, as set or by default; with more pairs than the seed links as many as make 20 steps (30 on all
-    pairs), and at least 6.
+    """Epochs before the first round, as set or by default; with more pairs than the seed links as many as make 20 steps (30 on at
+    least half of the pairs), and at least 6.
 
     Args:
         config: settings.
@@ -69,18 +70,20 @@ def first_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
     if pairs <= links:
         return default_epochs(config, links)
     steps = steps_of(pairs, batch_size(config, links))
-    wanted = LEAST_WHOLE_STEPS if steps == 1 else LEAST_STARTED_STEPS
+    wanted = LEAST_LARGE_STEPS if steps <= 2 else LEAST_STARTED_STEPS
     return math.ceil(config.training.effort * max(LEAST_STARTED_EPOCHS, math.ceil(wanted / steps)))
 
 
 def round_epochs(config: RunConfig, seed_links: int, pairs: int) -> int:
-    """Epochs of a round: 2, and at least 9 optimiser steps, if rounds have twice the pairs that training begins with; the share of them that
-    ``training.effort`` says.
+    """Epochs of a round: 2, and at least 9 optimiser steps; the share of them that ``training.effort`` says.
+
+    Rounds are taken to have twice the pairs that training begins with, or as many where it begins with those that names and values imply.
 
     Args:
         config: settings.
         seed_links: of the data.
         pairs: that training begins with.
     """
-    steps = steps_of(2 * pairs, batch_size(config, seed_links))
+    more = 1 if resolve_start(config.semi, seed_links) == "values" else 2
+    steps = steps_of(more * pairs, batch_size(config, seed_links))
     return config.semi.round_epochs or math.ceil(config.training.effort * max(LEAST_ROUND_EPOCHS, math.ceil(LEAST_ROUND_STEPS / steps)))

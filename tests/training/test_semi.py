@@ -233,6 +233,7 @@ def test_many_pairs_to_start_with_take_fewer_epochs() -> None:
     assert first_epochs(semi, 4500, 10_646) == 6
     assert first_epochs(semi, 45, 12_000) == 6
     assert first_epochs(semi, 45, 6000) == 7
+    assert first_epochs(semi, 45, 3000) == 15
     assert first_epochs(semi, 45, 500) == 30
 
 
