@@ -63,6 +63,7 @@ from engine.names import (
     name_attributes,
     name_tensors,
     require_valid_links,
+    unknown_attributes,
     value_evidence,
 )
 from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
@@ -83,7 +84,7 @@ from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_e
 from engine.training.worker import dealt, lead, leading
 from engine.util.distributed import ALONE, Ranks, local_processes
 from engine.util.memory import available_memory, give_back
-from engine.util.text import count, duration
+from engine.util.text import count, duration, shorten
 from engine.util.threads import cut
 
 CHECKPOINT = "training"
@@ -352,6 +353,9 @@ def announce(making: Making) -> None:
     making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
     if not len(task.test_links):
         making.on_event(Phase(NOTE, f"info: {'; '.join(unmeasured(task))}"))
+    if making.config.variant != "basic" and (unknown := unknown_attributes(task.source, task.target, making.config.values.excluded)):
+        named = ", ".join(shorten(one, 60) for one in unknown)
+        making.on_event(Phase(NOTE, f"warning: values.exclude names what is no attribute of either graph: {named}. Names are case-sensitive."))
 
 
 def prepared_trainer(making: Making, run_id: str) -> Trainer:

@@ -129,6 +129,19 @@ def test_a_cpu_without_fast_bfloat16_is_reported(data: Path, tmp_path: Path, mon
     assert any("bfloat16 is not faster" in event.detail for event in events if isinstance(event, Phase))
 
 
+@pytest.mark.parametrize(("excluded", "reported"), [("titel, http://x/Title", "http://x/Title, titel"), ("title", ""), (None, "")])
+def test_attributes_to_leave_out_that_do_not_exist_are_reported(tmp_path: Path, excluded: str | None, reported: str) -> None:
+    messages: list[str] = []
+    config = variant("semi").with_values({"values.exclude": excluded})
+    folder = no_links(tmp_path / "data", labels=("left {}", "right {}"))
+    with pytest.raises(TrainingError):  # after what is reported
+        train_run(folder, config, RunStore(tmp_path / "models"), on_event=lambda event: messages.append(getattr(event, "detail", "")))
+    found = [message for message in messages if "values.exclude names" in message]
+    assert found == (
+        [f"warning: values.exclude names what is no attribute of either graph: {reported}. Names are case-sensitive."] if reported else []
+    )
+
+
 def test_settings_that_older_engines_did_not_have_keep_their_run_ids() -> None:
     """The ids of runs that were made before training could start from facts, before synonyms and before values were compared."""
     data = Identity("f" * 64, "random 30/70, seed 0", own_links=False, several_names=frozenset())

@@ -5,6 +5,7 @@ from engine.names.paths import absolute_paths, content_digest, named_paths
 from engine.names.sources import NAME_ORIGINS, Names, gather_names, may_need_a_rule
 from engine.names.synonyms import AllNames, all_names, encode_all, left_out_finding
 from engine.names.value_similarity import ValueEvidence, name_attributes, value_evidence
+from engine.names.values import unknown_attributes
 from engine.names.weight import PAPER_WEIGHT, WEIGHTS, WeightChoice, choose_weight, leak_warning, name_similarity, name_tensors, require_valid_links
 
 __all__ = [
@@ -34,5 +35,6 @@ __all__ = [
     "named_paths",
     "register_encoder",
     "require_valid_links",
+    "unknown_attributes",
     "value_evidence",
 ]

@@ -231,6 +231,15 @@ def shared_values(source: KnowledgeGraph, target: KnowledgeGraph, excluded: froz
     return SharedValues(facts[0], facts[1], (attributes[0], attributes[1]), tuple(keys))
 
 
+def unknown_attributes(source: KnowledgeGraph, target: KnowledgeGraph, excluded: frozenset[str]) -> tuple[str, ...]:
+    """Which of the names that are to be left out no attribute has, neither as its full nor as its local name."""
+    known = {*pseudo_attributes(source), *pseudo_attributes(target)}
+    for graph in (source, target):
+        for name in graph.attributes["attribute"].unique():
+            known |= {str(name), local_name(str(name))}
+    return tuple(sorted(excluded - known))
+
+
 def pseudo_attributes(graph: KnowledgeGraph) -> tuple[str, ...]:
     """Names under which :func:`keyed_values` compares what is no attribute of the graph."""
     return () if find_name_attributes(graph.attributes) else (LABEL,)
@@ -253,7 +262,7 @@ def keyed_values(graph: KnowledgeGraph, excluded: frozenset[str] = frozenset()) 
             "key": pd.Series([str(key) for key in flat], dtype=object),
         }
     )
-    if pseudo_attributes(graph):
+    if pseudo_attributes(graph) and LABEL not in excluded:
         labels = [(entity, key) for entity, label in enumerate(graph.labels) if not is_missing(label) for key in text_key(label)]
         named = pd.DataFrame({"entity": [e for e, _ in labels], "attribute": LABEL, "key": [str(key) for _, key in labels]})
         table = pd.concat([table, named], ignore_index=True) if len(named) else table

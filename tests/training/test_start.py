@@ -110,7 +110,7 @@ def test_rounds_have_as_many_steps_where_few_pairs_make_an_epoch_short(europe: A
     trainer = Trainer(europe, RunConfig(variant="semi"))
     assert trainer.round_epochs == LEAST_ROUND_STEPS
     trainer.start = Selection(np.repeat(europe.train_links, 40, axis=0), np.ones(40 * len(europe.train_links), dtype=np.float32))
-    assert trainer.round_epochs == max(LEAST_ROUND_EPOCHS, -(-LEAST_ROUND_STEPS // -(-41 * len(europe.train_links) // MOST_BATCH)))
+    assert trainer.round_epochs == max(LEAST_ROUND_EPOCHS, -(-LEAST_ROUND_STEPS // -(-2 * 41 * len(europe.train_links) // MOST_BATCH)))
     trainer.config = trainer.config.with_values({"semi.round_epochs": 7})
     assert trainer.round_epochs == 7
 
