@@ -5,16 +5,27 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from scipy import sparse
 
 from engine.data.knowledge_graph import AlignmentTask, Finding, empty_links
+from engine.decoding.candidates import Candidates
 from engine.decoding.fixed_point import Facts, fixed_point
 from engine.names.values import SharedValues, shared_values, value_keys
-from engine.util.arrays import IntArray
+from engine.util.arrays import FloatArray, IntArray
 from engine.util.text import count
 
 GIVE_LINKS: Final = "add some known links (a file of links in the data set's folder)"
 QUICKLY_STARTED: Final = 500_000
 """Triples and attribute triples of both graphs up to which the pairs that training would start with are looked for beforehand."""
+
+LISTED: Final = 30
+"""Pairs of each entity that share values, those that share the most."""
+MOST_SHARING: Final = 10_000
+"""Pairs of entities that share a value, beyond which it is not looked at."""
+MOST_PAIRS: Final = 20_000_000
+"""Of all values together."""
+STRONG: Final = 0.9
+"""Quantile of what pairs share from which on it counts fully."""
 
 
 def facts_of(task: AlignmentTask, values: SharedValues | None) -> tuple[Facts, Facts]:
@@ -30,6 +41,49 @@ def value_pairs(task: AlignmentTask, values: SharedValues) -> IntArray:
     """(n, 2) the nodes of each value in the two graphs."""
     places = np.arange(len(values.keys), dtype=np.int64)
     return np.stack([places + task.source.num_entities, places + task.target.num_entities], axis=1)
+
+
+def value_candidates(task: AlignmentTask, values: SharedValues, pools: tuple[IntArray, IntArray], pairs: IntArray) -> Candidates:
+    """The pairs of two pools that share values, and how much: 0 to 1, in place of a similarity.
+
+    A value counts for the less the more entities have it: 1 / sqrt(n m), if n source and m target entities do.
+
+    Args:
+        task: its graphs.
+        values: what they share.
+        pools: ascending entities of each.
+        pairs: (n, 2) of the graphs; are among the candidates whether they share anything or not.
+    """
+    rows = [
+        value_rows(facts, pool, graph.num_entities, len(values.keys))
+        for facts, pool, graph in zip((values.source, values.target), pools, (task.source, task.target), strict=True)
+    ]
+    owners = [np.asarray(part.sum(axis=0)).ravel() for part in rows]
+    sharing = owners[0] * owners[1]
+    order = np.argsort(sharing, kind="stable")
+    kept = order[(sharing[order] > 0) & (sharing[order] <= MOST_SHARING) & (np.cumsum(sharing[order]) <= MOST_PAIRS)]
+    shared = (rows[0][:, kept] @ sparse.diags_array(sharing[kept] ** -0.5) @ rows[1][:, kept].T).tocoo()
+    sources, targets, worth = strongest(shared.row.astype(np.int64), shared.col.astype(np.int64), shared.data)
+    worth = np.minimum(worth / np.quantile(worth, STRONG), 1.0) if len(worth) else worth
+    local = [np.searchsorted(pool, pairs[:, side]) for side, pool in enumerate(pools)]
+    codes, first = np.unique(np.concatenate([sources, local[0]]) * len(pools[1]) + np.concatenate([targets, local[1]]), return_index=True)
+    scores = np.concatenate([worth, np.zeros(len(pairs))])[first].astype(np.float32)
+    return Candidates((len(pools[0]), len(pools[1])), codes // len(pools[1]), codes % len(pools[1]), scores, scores, LISTED)
+
+
+def value_rows(facts: IntArray, pool: IntArray, entities: int, keys: int) -> sparse.csr_array:
+    """(pool, keys) 1 where an entity has a value, under whatever attribute."""
+    pairs = np.unique(facts[:, [0, 2]] - [0, entities], axis=0)
+    ones = np.ones(len(pairs))
+    return sparse.csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(entities, keys))[pool]
+
+
+def strongest(sources: IntArray, targets: IntArray, worth: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Of each source the ``LISTED`` pairs that share the most."""
+    order = np.lexsort((targets, -worth, sources))
+    own = sources[order]
+    chosen = order[np.arange(len(own)) - np.searchsorted(own, own) < LISTED]
+    return sources[chosen], targets[chosen], worth[chosen]
 
 
 def why_no_start(task: AlignmentTask, values: SharedValues, excluded: frozenset[str] = frozenset()) -> str:

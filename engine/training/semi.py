@@ -219,6 +219,11 @@ def probable_pairs(
 def pool_candidates(similarity: Selectable, pool: Pool, csls_k: int, top: int = TOP) -> Candidates:
     """Candidates of the pool, without pairs that are known to be no links."""
     candidates = find_candidates(similarity.select(torch.from_numpy(pool.sources), torch.from_numpy(pool.targets)), csls_k, top)
+    return without_rejected(candidates, pool)
+
+
+def without_rejected(candidates: Candidates, pool: Pool) -> Candidates:
+    """The candidates of a pool that are not known to be no links."""
     if not len(pool.rejected):
         return candidates
     width = int(max(pool.targets.max(), pool.rejected[:, 1].max())) + 1

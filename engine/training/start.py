@@ -12,11 +12,14 @@ import numpy as np
 
 from engine.config import RunConfig, SemiConfig, Variant
 from engine.data.knowledge_graph import AlignmentTask
+from engine.decoding import GraphEvidence
+from engine.decoding.base import NONE, best_pairs
 from engine.decoding.fixed_point import fixed_point
+from engine.decoding.matchings import Matchings
 from engine.errors import TrainingError
-from engine.names.value_start import facts_of, value_pairs, why_no_start
-from engine.names.values import shared_values
-from engine.training.semi import Pool, Selection, no_selection, selection_pool
+from engine.names.value_start import facts_of, value_candidates, value_pairs, why_no_start
+from engine.names.values import SharedValues, shared_values
+from engine.training.semi import Pool, Selection, no_selection, selection_pool, sure_choices, taken, without_rejected
 
 Start = Literal["seeds", "triples", "values"]
 
@@ -24,6 +27,10 @@ FEW_LINKS: Final = 20
 """Seed links below which names and other values say more than what the links imply."""
 BASIC_NEEDS_LINKS: Final = "the basic variant trains only on known links, and there are none"
 """Of data without seed links."""
+VALUE_WEIGHT: Final = 1.0
+"""Of half of what values share, beside shared facts, in matchings that are drawn before training."""
+START_DRAWS, SURE = 3, 0.5
+"""How often these are drawn, each time with the relations that the last ones showed to go together; least share of a pair."""
 
 
 def resolve_start(config: SemiConfig, seed_links: int) -> Start:
@@ -63,13 +70,13 @@ def why_not_trained(task: AlignmentTask, config: RunConfig) -> str:
     if config.variant == "basic" or len(task.train_links):
         return ""
     try:
-        start_pairs(task, config.semi, selection_pool(task, config.semi), config.values.excluded)
+        implied_pairs(task, config.semi, selection_pool(task, config.semi), config.values.excluded)
     except TrainingError as error:
         return str(error)
     return ""
 
 
-def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: frozenset[str] = frozenset()) -> Selection:
+def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: frozenset[str] = frozenset(), seed: int = 0) -> Selection:
     """The pairs that training starts with besides the seed links, with the probability of each.
 
     Args:
@@ -77,6 +84,18 @@ def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: f
         config: says what to start from.
         pool: the entities that pairs may be chosen from.
         excluded: attributes whose values are not compared.
+        seed: of draws.
+
+    Raises:
+        TrainingError: there is nothing to start from.
+    """
+    implied, values = implied_pairs(task, config, pool, excluded)
+    drawn = no_selection() if values is None or not len(implied) else drawn_start(task, values, pool, implied, seed)
+    return drawn if len(drawn) else implied
+
+
+def implied_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: frozenset[str]) -> tuple[Selection, SharedValues | None]:
+    """The pairs that the fixed point finds, and the values that it looked at, if any.
 
     Raises:
         TrainingError: there is nothing to start from.
@@ -86,7 +105,7 @@ def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: f
     if not len(task.train_links) and (values is None or not values.keys):
         raise TrainingError(why_no_seeds("semi", config, 0) if values is None else why_no_start(task, values, excluded))
     if kind == "seeds":
-        return no_selection()
+        return no_selection(), None
     source, target = facts_of(task, values)
     found = fixed_point(
         source,
@@ -98,4 +117,22 @@ def start_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: f
     )
     if values is not None and not len(task.train_links) and not len(found.pairs):
         raise TrainingError(why_no_start(task, values, excluded))
-    return Selection(found.pairs, found.probabilities.astype(np.float32))
+    return Selection(found.pairs, found.probabilities.astype(np.float32)), values
+
+
+def drawn_start(task: AlignmentTask, values: SharedValues, pool: Pool, implied: Selection, seed: int) -> Selection:
+    """The pairs that most drawn matchings have, if these begin with those that the facts imply.
+
+    Where many entities share a value (populations within a tenth), the fixed point decides entity by entity, and mostly wrongly; matchings of all
+    together are decided by the triples between them.
+    """
+    candidates = without_rejected(value_candidates(task, values, (pool.sources, pool.targets), implied.pairs), pool)
+    matchings = Matchings(GraphEvidence.of(task.source, task.target, task.train_links).within(pool.sources, pool.targets), VALUE_WEIGHT)
+    local = [np.searchsorted(one, implied.pairs[:, side]) for side, one in enumerate((pool.sources, pool.targets))]
+    begin = np.full(len(pool.sources), NONE, dtype=np.int64)
+    begin[local[0]] = np.searchsorted(candidates.codes, local[0] * len(pool.targets) + local[1])
+    for draw in range(START_DRAWS):
+        probabilities = matchings.probabilities(candidates, begin, (seed, draw))
+        by_source, by_target = (best_pairs(lists, probabilities)[0] for lists in (candidates.by_source, candidates.by_target))
+        begin = sure_choices(by_source, by_target, probabilities, SURE)
+    return taken(begin, candidates.targets, probabilities, pool)

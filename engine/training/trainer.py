@@ -295,7 +295,7 @@ class Trainer:
         pool = selection_pool(self.task, self.config.semi)
         if self.inheritance is not None and len(found := self.inheritance.selected(pool)):
             return found
-        return start_pairs(self.task, self.config.semi, pool, self.config.values.excluded)
+        return start_pairs(self.task, self.config.semi, pool, self.config.values.excluded, self.config.seed)
 
     def _start(self, on_progress: Callable[[Progress | Round], None]) -> None:
         """Look for the pairs that the facts imply, unless a checkpoint has them.
