@@ -35,7 +35,7 @@ from engine.training.device import bfloat16_pays, count_threads, usable_cores
 from engine.training.ownership import part_sizes
 from engine.training.schedule import batch_size, first_epochs, round_epochs, steps_of
 from engine.training.semi import selects_among_all
-from engine.training.start import START_DRAWS, resolve_start
+from engine.training.start import START_DRAWS, START_SHARE, resolve_start
 from engine.training.trainer import check_processes
 from engine.util.memory import MIB, need_words
 from engine.util.text import duration
@@ -300,8 +300,8 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
     begun = pairs + round(pool * STARTED_SHARE) if starts else pairs
     parts = [(first_epochs(config, pairs, begun), begun), *[(round_epochs(config, pairs, begun), more)] * rounds]
     counted = [_epoch(sizes, config, size) for _, size in parts]
-    draws = rounds if config.semi.selection == "matchings" else 0
-    draws += START_DRAWS if starts and resolve_start(config.semi, sizes.train) == "values" else 0
+    draws: float = rounds if config.semi.selection == "matchings" else 0
+    draws += START_DRAWS / START_SHARE if starts and resolve_start(config.semi, sizes.train) == "values" else 0
     return Work(
         epochs=tuple(epochs for epochs, _ in parts),
         products=tuple(products for products, _, _ in counted),
@@ -309,7 +309,7 @@ def count_work(sizes: Sizes, config: RunConfig, precision: str | None = None) ->
         steps=tuple(steps for _, _, steps in counted),
         selection=2.0 * pool * pool * config.encoder.output_width,
         precision=precision or _precision(config),
-        proposals=draws * pool * proposals_each(pool),
+        proposals=round(draws * pool * proposals_each(pool)),
     )
 
 

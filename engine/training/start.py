@@ -15,7 +15,7 @@ from engine.data.knowledge_graph import AlignmentTask
 from engine.decoding import GraphEvidence
 from engine.decoding.base import NONE, best_pairs
 from engine.decoding.fixed_point import fixed_point
-from engine.decoding.matchings import Matchings
+from engine.decoding.matchings import Matchings, proposals_each
 from engine.errors import TrainingError
 from engine.names.value_start import facts_of, value_candidates, value_pairs, why_no_start
 from engine.names.values import SharedValues, shared_values
@@ -31,6 +31,8 @@ VALUE_WEIGHT: Final = 1.0
 """Of half of what values share, beside shared facts, in matchings that are drawn before training."""
 START_DRAWS, SURE = 3, 0.5
 """How often these are drawn, each time with the relations that the last ones showed to go together; least share of a pair."""
+START_SHARE: Final = 3
+"""Part of the proposals of a round that each of them takes."""
 
 
 def resolve_start(config: SemiConfig, seed_links: int) -> Start:
@@ -127,7 +129,8 @@ def drawn_start(task: AlignmentTask, values: SharedValues, pool: Pool, implied: 
     together are decided by the triples between them.
     """
     candidates = without_rejected(value_candidates(task, values, (pool.sources, pool.targets), implied.pairs), pool)
-    matchings = Matchings(GraphEvidence.of(task.source, task.target, task.train_links).within(pool.sources, pool.targets), VALUE_WEIGHT)
+    evidence = GraphEvidence.of(task.source, task.target, task.train_links).within(pool.sources, pool.targets)
+    matchings = Matchings(evidence, VALUE_WEIGHT, proposals=max(proposals_each(len(pool.sources)) // START_SHARE, 1))
     local = [np.searchsorted(one, implied.pairs[:, side]) for side, one in enumerate((pool.sources, pool.targets))]
     begin = np.full(len(pool.sources), NONE, dtype=np.int64)
     begin[local[0]] = np.searchsorted(candidates.codes, local[0] * len(pool.targets) + local[1])
