@@ -247,10 +247,8 @@ def link_findings(raw: RawDataset) -> Iterator[Finding]:
     for side, ends, entities in (("source", sources, first), ("target", targets, second)):
         unknown = [one for one in ends if one not in entities]
         if len(unknown) == len(ends):
-            message = (
-                f"No {side} entity of the links (the first is '{shorten(ends[0])}') is in the {side} graph, whose identifiers look like "
-                f"'{shorten(min(entities))}'."
-            )
+            theirs = f"whose identifiers look like '{shorten(min(entities))}'" if entities else "which has no entities"
+            message = f"No {side} entity of the links (the first is '{shorten(ends[0])}') is in the {side} graph, {theirs}."
             yield Finding("links-unknown", "error", message, len(unknown), tuple(unknown[:3]))
         elif len(unknown) > MANY_UNKNOWN * len(ends):
             message = (

@@ -144,8 +144,6 @@ def test_from_two_files_to_reviewed_links(browser: Browser, tmp_path: Path) -> N
             assert shown == {tuple(row) for row in rows("rel_triples_1")}
             follow(page, "Train on this data set")
             address_says(page, "data", NAME)
-            page.get_by_role("button", name="Hold out 10").click()
-            address_says(page, "set", "data.valid_ratio=0.1")
             page.wait_for_selector(QUIET)
             job = asked_for(page, epochs="20", dim="16")
             epoch(page)

@@ -109,7 +109,7 @@ def test_no_serious_barrier_while_reviewing(browser: Browser, app: str, reviewed
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     page.goto(f"{app}/review?run={reviewed}&known=yes&reviewer=Axe&kind={kind}&threshold=0.1")
-    page.get_by_text("Reviewing as").wait_for()
+    page.get_by_text("Reviewing as").first.wait_for()
     page.wait_for_selector(QUIET)
     page.wait_for_selector("[data-testid=stSkeleton]", state="detached")
     page.wait_for_timeout(1500)  # what has just been drawn fades in

@@ -120,7 +120,7 @@ def test_every_link_of_the_queue_is_an_address_and_a_dead_trainer_is_said_and_re
         page.locator("[data-testid=stPageLink-NavLink]", has_text="seed 0").first.click()
         epoch(page)
         kill_trainer(models)
-        expect(watched(page)).to_contain_text("The worker ended unexpectedly", timeout=PATIENCE)
+        expect(watched(page)).to_contain_text("The worker was killed (SIGKILL)", timeout=PATIENCE)
         assert f"job={jobs[0]}" in page.url
         watched(page).get_by_role("button", name="Resume").click()
         epoch(page)

@@ -137,6 +137,10 @@ def test_links_that_fit_nothing_or_only_in_part(tmp_path: Path) -> None:
     found = preview(nothing, NONE)
     assert codes(found)["links-unknown"] == "error"
     assert "look like 'a:Berlin'" in found.problems[0].message
+    blank = files(tmp_path, graph_1=GRAPH_1, graph_2=GRAPH_2, links=LINKS.replace("a:", "\u00a0a:"))
+    message = preview(blank, NONE).problems[0].message
+    assert r"(the first is '\xa0a:" in message, "a blank that cannot be told from others is shown as what it is"
+    assert message.isprintable()
     partly = files(tmp_path, graph_1=GRAPH_1, graph_2=GRAPH_2, links=LINKS + "x:1,b:Rome\nx:2,b:Oslo\n")
     assert codes(preview(partly, NONE))["links-partly-unknown"] == "warning"
 
@@ -236,3 +240,12 @@ def test_a_link_out_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine" / "triples_1.csv").symlink_to(tmp_path / "secret")
     with pytest.raises(DataImportError, match=r"triples_1\.csv is a link that leads out of the folder"):
         folder_material(tmp_path / "mine")
+
+
+@pytest.mark.parametrize(("links", "graph"), [("test_links.nt", "source.nt"), ("train_links.nt", "target.ttl")])
+def test_a_graph_that_holds_nothing_but_links(tmp_path: Path, links: str, graph: str) -> None:
+    """Files of a folder that have changed places."""
+    WRITERS["rdf"][1](tmp_path, small_sample())
+    (tmp_path / links).rename(tmp_path / graph)
+    with pytest.raises(DataError, match=f"{graph}: this graph has no relation triples"):
+        preview(folder_material(tmp_path), NONE)
