@@ -55,7 +55,7 @@ def value_candidates(task: AlignmentTask, values: SharedValues, pools: tuple[Int
         pairs: (n, 2) of the graphs; are among the candidates whether they share anything or not.
     """
     rows = [
-        value_rows(facts, pool, graph.num_entities, len(values.keys))
+        value_incidence(facts, pool, graph.num_entities, len(values.keys))
         for facts, pool, graph in zip((values.source, values.target), pools, (task.source, task.target), strict=True)
     ]
     owners = [np.asarray(part.sum(axis=0)).ravel() for part in rows]
@@ -63,7 +63,7 @@ def value_candidates(task: AlignmentTask, values: SharedValues, pools: tuple[Int
     order = np.argsort(sharing, kind="stable")
     kept = order[(sharing[order] > 0) & (sharing[order] <= MOST_SHARING) & (np.cumsum(sharing[order]) <= MOST_PAIRS)]
     shared = (rows[0][:, kept] @ sparse.diags_array(sharing[kept] ** -0.5) @ rows[1][:, kept].T).tocoo()
-    sources, targets, worth = strongest(shared.row.astype(np.int64), shared.col.astype(np.int64), shared.data)
+    sources, targets, worth = most_shared(shared.row.astype(np.int64), shared.col.astype(np.int64), shared.data)
     worth = np.minimum(worth / np.quantile(worth, STRONG), 1.0) if len(worth) else worth
     local = [np.searchsorted(pool, pairs[:, side]) for side, pool in enumerate(pools)]
     codes, first = np.unique(np.concatenate([sources, local[0]]) * len(pools[1]) + np.concatenate([targets, local[1]]), return_index=True)
@@ -71,14 +71,14 @@ def value_candidates(task: AlignmentTask, values: SharedValues, pools: tuple[Int
     return Candidates((len(pools[0]), len(pools[1])), codes // len(pools[1]), codes % len(pools[1]), scores, scores, LISTED)
 
 
-def value_rows(facts: IntArray, pool: IntArray, entities: int, keys: int) -> sparse.csr_array:
+def value_incidence(facts: IntArray, pool: IntArray, entities: int, keys: int) -> sparse.csr_array:
     """(pool, keys) 1 where an entity has a value, under whatever attribute."""
     pairs = np.unique(facts[:, [0, 2]] - [0, entities], axis=0)
     ones = np.ones(len(pairs))
     return sparse.csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(entities, keys))[pool]
 
 
-def strongest(sources: IntArray, targets: IntArray, worth: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+def most_shared(sources: IntArray, targets: IntArray, worth: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     """Of each source the ``LISTED`` pairs that share the most."""
     order = np.lexsort((targets, -worth, sources))
     own = sources[order]
