@@ -353,7 +353,8 @@ def announce(making: Making) -> None:
     making.on_event(Phase("index", f"{task.name}: {describe_task(task)}"))
     if not len(task.test_links):
         making.on_event(Phase(NOTE, f"info: {'; '.join(unmeasured(task))}"))
-    if making.config.variant != "basic" and (unknown := unknown_attributes(task.source, task.target, making.config.values.excluded)):
+    excluded = making.config.values.excluded
+    if making.config.variant != "basic" and excluded and (unknown := unknown_attributes(task.source, task.target, excluded)):
         named = ", ".join(shorten(one, 60) for one in unknown)
         making.on_event(Phase(NOTE, f"warning: values.exclude names what is no attribute of either graph: {named}. Names are case-sensitive."))
 

@@ -292,16 +292,19 @@ def check_missing_names(task: AlignmentTask) -> Iterator[Finding]:
 
 def check_contradicted_links(task: AlignmentTask) -> Iterator[Finding]:
     """Known links against names that a single entity of each graph has: perhaps rows or columns of the file were moved against each other."""
-    links, owners = _known_links(task), [_sole_owners(task.graph(side)) for side in SIDES]
+    links = _known_links(task)
+    if not len(links):
+        return
+    owners = [_sole_owners(task.graph(side)) for side in SIDES]
     partner = {owners[0][name]: owners[1][name] for name in owners[0].keys() & owners[1].keys()}
     named = set(partner.values())
     agree = [partner.get(left) == right for left, right in links.tolist()]
     contradict = [not same and (left in partner or right in named) for same, (left, right) in zip(agree, links.tolist(), strict=True)]
-    wrong = links[np.array(contradict, dtype=bool)]
-    if len(wrong) > sum(agree):
+    wrong, right = links[np.array(contradict, dtype=bool)], sum(agree)
+    if len(wrong) > right:
         message = (
             f"{len(wrong):,} of {count(len(links), 'known link')} {'connects' if len(wrong) == 1 else 'connect'} an entity with another one than "
-            f"the only one of the same name; {sum(agree):,} {'connects' if sum(agree) == 1 else 'connect'} entities of the same name."
+            f"the only one of the same name; {right:,} {'connects' if right == 1 else 'connect'} entities of the same name."
         )
         advice = "Check that both ends of a link are in the same row of the file. Wrong seed links make results worse than none."
         yield Finding("contradicted-links", "warning", message, len(wrong), _named_pairs(task, wrong), advice)

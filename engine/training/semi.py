@@ -26,7 +26,7 @@ from engine.errors import ConfigError
 from engine.evaluation.metrics import Selectable
 from engine.search import UnscaledEmbeddings
 from engine.search.similarity import accepting_matrices
-from engine.util.arrays import IntArray, link_keys
+from engine.util.arrays import FloatArray, IntArray, link_keys
 
 DRAWN = 30
 """Candidates of each entity that matchings are drawn from."""
@@ -211,9 +211,17 @@ def probable_pairs(
     begin = sure_choices(decoding.chosen_by_source, decoding.chosen_by_target, np.exp(decoding.scores), config.threshold)
     if (begin == NONE).all():
         return no_selection()
-    probabilities = Matchings(graphs).probabilities(candidates, begin, seed)
+    chosen, probabilities = drawn_choices(Matchings(graphs), candidates, begin, config.threshold, seed)
+    return taken(chosen, candidates.targets, probabilities, pool)
+
+
+def drawn_choices(
+    matchings: Matchings, candidates: Candidates, begin: IntArray, threshold: float, seed: tuple[int, ...]
+) -> tuple[IntArray, FloatArray]:
+    """(n,) each source's candidate that more than a share of the drawn matchings have, -1 for none; (P,) the share of each candidate."""
+    probabilities = matchings.probabilities(candidates, begin, seed)
     by_source, by_target = (best_pairs(lists, probabilities)[0] for lists in (candidates.by_source, candidates.by_target))
-    return taken(sure_choices(by_source, by_target, probabilities, config.threshold), candidates.targets, probabilities, pool)
+    return sure_choices(by_source, by_target, probabilities, threshold), probabilities
 
 
 def pool_candidates(similarity: Selectable, pool: Pool, csls_k: int, top: int = TOP) -> Candidates:

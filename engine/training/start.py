@@ -13,13 +13,13 @@ import numpy as np
 from engine.config import RunConfig, SemiConfig, Variant
 from engine.data.knowledge_graph import AlignmentTask
 from engine.decoding import GraphEvidence
-from engine.decoding.base import NONE, best_pairs
+from engine.decoding.base import NONE
 from engine.decoding.fixed_point import fixed_point
 from engine.decoding.matchings import Matchings, proposals_each
 from engine.errors import TrainingError
 from engine.names.value_start import facts_of, value_candidates, value_pairs, why_no_start
 from engine.names.values import SharedValues, shared_values
-from engine.training.semi import Pool, Selection, no_selection, selection_pool, sure_choices, taken, without_rejected
+from engine.training.semi import Pool, Selection, drawn_choices, no_selection, selection_pool, taken, without_rejected
 
 Start = Literal["seeds", "triples", "values"]
 
@@ -135,7 +135,5 @@ def drawn_start(task: AlignmentTask, values: SharedValues, pool: Pool, implied: 
     begin = np.full(len(pool.sources), NONE, dtype=np.int64)
     begin[local[0]] = np.searchsorted(candidates.codes, local[0] * len(pool.targets) + local[1])
     for draw in range(START_DRAWS):
-        probabilities = matchings.probabilities(candidates, begin, (seed, draw))
-        by_source, by_target = (best_pairs(lists, probabilities)[0] for lists in (candidates.by_source, candidates.by_target))
-        begin = sure_choices(by_source, by_target, probabilities, SURE)
+        begin, probabilities = drawn_choices(matchings, candidates, begin, SURE, (seed, draw))
     return taken(begin, candidates.targets, probabilities, pool)

@@ -39,7 +39,7 @@ def one_line(text: object, longest: int = 200) -> str:
 def shorten(text: str, width: int = 80) -> str:
     """A text for a message: one line, cut where it is long. Control characters are escaped, and blanks that look like others but are none: they are
     often why two spellings differ."""
-    visible = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in escape_controls(text[: width + 1]))
+    visible = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text[: width + 1])
     return visible if len(visible) <= width else visible[: width - 1] + "…"
 
 
