@@ -140,6 +140,7 @@ def select_pairs(
     earlier: Selection,
     evidence: Callable[[], GraphEvidence] | None = None,
     seed: tuple[int, ...] = (0,),
+    begin: Selection | None = None,
 ) -> Selection:
     """The pairs of the next round.
 
@@ -151,12 +152,13 @@ def select_pairs(
         earlier: what the round before trained on.
         evidence: gives the graphs and seed links; called for "propagation" and "matchings", which need it.
         seed: of the draws.
+        begin: what training is on now, and draws begin with: ``earlier``, or before the first round what training started with.
 
     Returns:
         With "mutual" (paper): the earlier pairs, and those of entities not yet used that are each other's nearest by CSLS. With "sinkhorn":
         a new selection from the whole pool, of pairs that are each other's best in the Sinkhorn plan and weigh more than the threshold;
-        "propagation" does the same with the plan of similarity and neighbours' agreement. "matchings" begins with these pairs and draws whole
-        matchings by the same evidence (:mod:`engine.decoding.matchings`).
+        "propagation" does the same with the plan of similarity and neighbours' agreement. "matchings" draws whole matchings by the same evidence
+        (:mod:`engine.decoding.matchings`), beginning with the pairs that training is on, and those of "propagation" between free entities.
     """
     if config.selection == "sinkhorn":
         return confident_pairs(similarity, pool, config.threshold, csls_k, SinkhornDecoder(config.temperature))
@@ -165,7 +167,7 @@ def select_pairs(
             raise ConfigError(f"semi.selection={config.selection} needs the graphs, which were not given; use sinkhorn or mutual.")
         graphs = evidence().within(pool.sources, pool.targets)
         if config.selection == "matchings":
-            return probable_pairs(similarity, pool, config, csls_k, graphs, seed)
+            return probable_pairs(similarity, pool, config, csls_k, graphs, seed, earlier if begin is None else begin)
         return confident_pairs(similarity, pool, config.threshold, csls_k, PropagationDecoder(graphs, temperature=config.temperature))
     rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name, pool.rejected)
     found = mutual_pairs(similarity, rest, csls_k)
@@ -201,18 +203,48 @@ def sure_choices(by_source: IntArray, by_target: IntArray, weights: npt.NDArray[
 
 @accepting_matrices(UnscaledEmbeddings)
 def probable_pairs(
-    similarity: Selectable, pool: Pool, config: SemiConfig, csls_k: int, graphs: GraphEvidence, seed: tuple[int, ...] = (0,)
+    similarity: Selectable,
+    pool: Pool,
+    config: SemiConfig,
+    csls_k: int,
+    graphs: GraphEvidence,
+    seed: tuple[int, ...] = (0,),
+    begin: Selection | None = None,
 ) -> Selection:
-    """Pairs of the pool that most drawn one-to-one matchings have; draws begin with the confident pairs of propagation."""
+    """Pairs of the pool that most drawn one-to-one matchings have.
+
+    Draws begin with the given pairs, and between entities that these leave free with the confident pairs of propagation. Among classes with few
+    triples and hundreds of siblings, draws that began without the pairs that names imply would find them too late.
+    """
     if not len(pool.sources) or not len(pool.targets):
         return no_selection()
     candidates = pool_candidates(similarity, pool, csls_k, DRAWN)
     decoding = PropagationDecoder(graphs, temperature=config.temperature).decode(candidates)
-    begin = sure_choices(decoding.chosen_by_source, decoding.chosen_by_target, np.exp(decoding.scores), config.threshold)
-    if (begin == NONE).all():
+    sure = sure_choices(decoding.chosen_by_source, decoding.chosen_by_target, np.exp(decoding.scores), config.threshold)
+    first = choices_of(no_selection() if begin is None else begin, candidates, pool)
+    chosen = with_more(first, sure, candidates.targets)
+    if (chosen == NONE).all():
         return no_selection()
-    chosen, probabilities = drawn_choices(Matchings(graphs), candidates, begin, config.threshold, seed)
+    chosen, probabilities = drawn_choices(Matchings(graphs), candidates, chosen, config.threshold, seed)
     return taken(chosen, candidates.targets, probabilities, pool)
+
+
+def choices_of(selection: Selection, candidates: Candidates, pool: Pool) -> IntArray:
+    """(n,) the position of each source's selected pair among the candidates, -1 where it is none: the reverse of :func:`taken`."""
+    chosen = np.full(candidates.shape[0], NONE, dtype=np.int64)
+    sources, targets = (np.searchsorted(entities, selection.pairs[:, side]) for side, entities in enumerate((pool.sources, pool.targets)))
+    codes = sources * candidates.shape[1] + targets
+    places = np.searchsorted(candidates.codes, codes)
+    found = np.append(candidates.codes, NONE)[places] == codes
+    chosen[sources[found]] = places[found]
+    return chosen
+
+
+def with_more(chosen: IntArray, more: IntArray, targets: IntArray) -> IntArray:
+    """(n,) the chosen candidates, and of others those whose source and target are free."""
+    free = (chosen == NONE) & (more != NONE)
+    free[free] = ~np.isin(targets[more[free]], targets[chosen[chosen != NONE]])
+    return np.where(free, more, chosen)
 
 
 def drawn_choices(

@@ -13,13 +13,12 @@ import numpy as np
 from engine.config import RunConfig, SemiConfig, Variant
 from engine.data.knowledge_graph import AlignmentTask
 from engine.decoding import GraphEvidence
-from engine.decoding.base import NONE
 from engine.decoding.fixed_point import fixed_point
 from engine.decoding.matchings import Matchings, proposals_each
 from engine.errors import TrainingError
 from engine.names.value_start import facts_of, value_candidates, value_pairs, why_no_start
 from engine.names.values import SharedValues, shared_values
-from engine.training.semi import Pool, Selection, drawn_choices, no_selection, selection_pool, taken, without_rejected
+from engine.training.semi import Pool, Selection, choices_of, drawn_choices, no_selection, selection_pool, taken, without_rejected
 
 Start = Literal["seeds", "triples", "values"]
 
@@ -131,9 +130,7 @@ def drawn_start(task: AlignmentTask, values: SharedValues, pool: Pool, implied: 
     candidates = without_rejected(value_candidates(task, values, (pool.sources, pool.targets), implied.pairs), pool)
     evidence = GraphEvidence.of(task.source, task.target, task.train_links).within(pool.sources, pool.targets)
     matchings = Matchings(evidence, VALUE_WEIGHT, proposals=max(proposals_each(len(pool.sources)) // START_SHARE, 1))
-    local = [np.searchsorted(one, implied.pairs[:, side]) for side, one in enumerate((pool.sources, pool.targets))]
-    begin = np.full(len(pool.sources), NONE, dtype=np.int64)
-    begin[local[0]] = np.searchsorted(candidates.codes, local[0] * len(pool.targets) + local[1])
+    begin = choices_of(implied, candidates, pool)
     for draw in range(START_DRAWS):
         begin, probabilities = drawn_choices(matchings, candidates, begin, SURE, (seed, draw))
     return taken(begin, candidates.targets, probabilities, pool)

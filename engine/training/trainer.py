@@ -340,8 +340,8 @@ class Trainer:
     def _select(self, similarity: Selectable, pool: Pool, earlier: Selection) -> Selection:
         if isinstance(similarity, UnscaledEmbeddings):
             similarity = replace(similarity, rounded=self.rounded)
-        seed = self.config.seed, len(self.selections)
-        return select_pairs(similarity, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence, seed)
+        seed, begin = (self.config.seed, len(self.selections)), self.selections[-1] if self.selections else self.start
+        return select_pairs(similarity, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence, seed, begin)
 
     @cached_property
     def _graph_evidence(self) -> GraphEvidence:

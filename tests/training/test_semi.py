@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 
 from engine.config import RunConfig, SemiConfig
 from engine.data import AlignmentTask, load_task
-from engine.decoding import GraphEvidence
+from engine.decoding import Candidates, GraphEvidence
 from engine.decoding.graph_evidence import Incidence
 from engine.decoding.sinkhorn import SinkhornDecoder
 from engine.errors import ConfigError
@@ -25,12 +25,16 @@ from engine.training.schedule import first_epochs, round_epochs
 from engine.training.semi import (
     Pool,
     Round,
+    Selection,
+    choices_of,
     confident_pairs,
     mutual_pairs,
     no_selection,
     rounds_protocol,
     select_pairs,
     selection_pool,
+    taken,
+    with_more,
 )
 from engine.training.trainer import Trainer, split_embeddings
 from tests.training.test_trainer import Memory, every_epoch
@@ -134,6 +138,45 @@ def test_mutual_keeps_what_was_selected_and_adds(task: AlignmentTask) -> None:
     assert len(second) > len(first)
     for side in range(2):
         assert len(np.unique(second.pairs[:, side])) == len(second)
+
+
+def diagonal(n: int, first: int = 0) -> Selection:
+    """Pairs (i, i) from ``first`` on."""
+    numbers = np.arange(first, n)
+    return Selection(np.stack([numbers, numbers], axis=1), np.ones(len(numbers), dtype=np.float32))
+
+
+def test_draws_begin_with_what_training_is_on() -> None:
+    source, target = noisy_pair(40, 0.1)
+    config = SemiConfig(selection="matchings", temperature=10.0)  # so flat a plan that propagation is sure of no pair
+    choose = partial(select_pairs, source, target, everyone(40, 40), config, 10)
+    assert not len(choose(no_selection(), lambda: bare(40)))
+    for given in ({"begin": diagonal(40, 39)}, {"earlier": diagonal(40, 39)}):
+        found = choose(**{"earlier": no_selection(), "evidence": lambda: bare(40)} | given)
+        assert {tuple(pair) for pair in found.pairs.tolist()} == {(i, i) for i in range(40)}
+
+
+def test_what_training_is_on_is_dropped_where_similarity_contradicts_it() -> None:
+    source, target = noisy_pair(40, 0.1)
+    wrong = Selection(np.stack([np.arange(40), np.roll(np.arange(40), 1)], axis=1), np.ones(40, dtype=np.float32))
+    found = select_pairs(source, target, everyone(40, 40), SemiConfig(selection="matchings"), 10, no_selection(), lambda: bare(40), begin=wrong)
+    assert {tuple(pair) for pair in found.pairs.tolist()} == {(i, i) for i in range(40)}
+
+
+def test_choices_of_pairs_that_are_no_candidates_are_none() -> None:
+    pool = Pool(np.array([2, 5, 7]), np.array([1, 4]), "entities")
+    sources, targets, scores = np.array([0, 0, 2]), np.array([0, 1, 1]), np.ones(3, dtype=np.float32)
+    candidates = Candidates((3, 2), sources, targets, scores, scores, 2)
+    selection = Selection(np.array([[7, 4], [5, 1], [2, 1]]), np.ones(3, dtype=np.float32))
+    assert choices_of(selection, candidates, pool).tolist() == [0, -1, 2]
+    assert choices_of(no_selection(), candidates, pool).tolist() == [-1, -1, -1]
+    assert taken(choices_of(selection, candidates, pool), targets, scores, pool).pairs.tolist() == [[2, 1], [7, 4]]
+
+
+def test_more_choices_take_no_target_twice() -> None:
+    targets = np.array([0, 1, 1, 2])
+    assert with_more(np.array([0, -1, -1]), np.array([1, 2, 3]), targets).tolist() == [0, 2, 3]
+    assert with_more(np.array([1, -1, -1]), np.array([0, 2, 3]), targets).tolist() == [1, -1, 3]
 
 
 def test_pools_leave_out_seeds(task: AlignmentTask) -> None:
