@@ -18,7 +18,7 @@ import torch
 from engine.data.knowledge_graph import Side
 from engine.decoding.kernels import group_positions, merge_lists
 from engine.errors import ConfigError
-from engine.search import TIE_TOLERANCE, CslsTopK, Hubness, SearchIndex, Similarity, csls_topk, tie_tolerance
+from engine.search import TIE_TOLERANCE, CslsTopK, Hubness, SearchIndex, Similarity, csls_topk, pair_csls, tie_tolerance
 from engine.util.arrays import IntArray, row_pointers
 
 FloatArray = npt.NDArray[np.float32]
@@ -149,6 +149,27 @@ def listed_candidates(similarity: Similarity, found: CslsTopK, top: int) -> Cand
     if not (zero_source.any() or zero_target.any()):
         return candidates
     return candidates.kept(~zero_source[sources] & ~zero_target[targets])
+
+
+def with_pairs(candidates: Candidates, codes: IntArray, similarity: Similarity, terms: Hubness) -> Candidates:
+    """The candidates, and further pairs with the scores that pairs get everywhere.
+
+    Args:
+        candidates: of two pools.
+        codes: (Q,) of the further pairs (:attr:`Candidates.codes`), each once; some may be candidates already.
+        similarity: (n, m) of the pools.
+        terms: hubness of the pools.
+    """
+    new = codes[~np.isin(codes, candidates.codes)]
+    found = pair_csls(similarity, torch.from_numpy(np.stack(np.divmod(new, candidates.shape[1]), axis=1)), terms)
+    every = np.concatenate([candidates.codes, new])
+    order = np.argsort(every, kind="stable")
+    cosine, csls = (
+        np.concatenate([known, more.float().cpu().numpy()])[order]
+        for known, more in ((candidates.similarity, found.cosine), (candidates.csls, found.csls))
+    )
+    sources, targets = np.divmod(every[order], candidates.shape[1])
+    return Candidates(candidates.shape, sources, targets, cosine, csls, candidates.top, candidates.tolerance)
 
 
 def merged(of_source: IntArray, of_target: IntArray) -> tuple[IntArray, IntArray, IntArray]:

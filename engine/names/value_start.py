@@ -44,9 +44,10 @@ def value_pairs(task: AlignmentTask, values: SharedValues) -> IntArray:
 
 
 def value_candidates(task: AlignmentTask, values: SharedValues, pools: tuple[IntArray, IntArray], pairs: IntArray) -> Candidates:
-    """The pairs of two pools that share values, and how much: 0 to 1, in place of a similarity.
+    """The pairs of two pools that share values, and how much: 0 to 1, in place of a similarity, and in place of CSLS by the scale of these graphs.
 
-    A value counts for the less the more entities have it: 1 / sqrt(n m), if n source and m target entities do.
+    A value counts for the less the more entities have it: 1 / sqrt(n m), if n source and m target entities do. By the graphs' scale the pairs that
+    share the most count 1, even where no value is rare.
 
     Args:
         task: its graphs.
@@ -64,11 +65,11 @@ def value_candidates(task: AlignmentTask, values: SharedValues, pools: tuple[Int
     kept = order[(sharing[order] > 0) & (sharing[order] <= MOST_SHARING) & (np.cumsum(sharing[order]) <= MOST_PAIRS)]
     shared = (rows[0][:, kept] @ sparse.diags_array(sharing[kept] ** -0.5) @ rows[1][:, kept].T).tocoo()
     sources, targets, worth = most_shared(shared.row.astype(np.int64), shared.col.astype(np.int64), shared.data)
-    worth = np.minimum(worth / np.quantile(worth, STRONG), 1.0) if len(worth) else worth
+    scaled = np.minimum(worth / np.quantile(worth, STRONG), 1.0) if len(worth) else worth
     local = [np.searchsorted(pool, pairs[:, side]) for side, pool in enumerate(pools)]
     codes, first = np.unique(np.concatenate([sources, local[0]]) * len(pools[1]) + np.concatenate([targets, local[1]]), return_index=True)
-    scores = np.concatenate([worth, np.zeros(len(pairs))])[first].astype(np.float32)
-    return Candidates((len(pools[0]), len(pools[1])), codes // len(pools[1]), codes % len(pools[1]), scores, scores, LISTED)
+    shares, scaled = (np.concatenate([part, np.zeros(len(pairs))])[first].astype(np.float32) for part in (np.minimum(worth, 1.0), scaled))
+    return Candidates((len(pools[0]), len(pools[1])), codes // len(pools[1]), codes % len(pools[1]), shares, scaled, LISTED)
 
 
 def value_incidence(facts: IntArray, pool: IntArray, entities: int, keys: int) -> sparse.csr_array:

@@ -8,7 +8,7 @@ the selected pairs were right.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,15 @@ import torch
 
 from engine.config import SemiConfig
 from engine.data.knowledge_graph import AlignmentTask, empty_links
-from engine.decoding import TOP, Candidates, GraphEvidence, find_candidates, get_decoder
+from engine.decoding import TOP, Candidates, GraphEvidence, get_decoder
 from engine.decoding.base import NONE, Decoder, best_pairs
+from engine.decoding.candidates import listed_candidates, with_pairs
 from engine.decoding.matchings import Matchings
 from engine.decoding.propagation import PropagationDecoder
 from engine.decoding.sinkhorn import SinkhornDecoder
 from engine.errors import ConfigError
 from engine.evaluation.metrics import Selectable
-from engine.search import UnscaledEmbeddings
+from engine.search import UnscaledEmbeddings, csls_topk
 from engine.search.similarity import accepting_matrices
 from engine.util.arrays import FloatArray, IntArray, link_keys
 
@@ -91,6 +92,19 @@ class Pool:
     rejected: IntArray = field(default_factory=empty_links)  # (n, 2)
 
 
+@dataclass(frozen=True)
+class ValueEvidence:
+    """What rounds look at besides similarity and triples where training started from names and other values.
+
+    Attributes:
+        shared: pairs of the pool that share values; how much is in place of their similarity, 1 for a value that no others have.
+        begin: the pairs that training is on.
+    """
+
+    shared: Candidates
+    begin: Selection
+
+
 def selects_among_all(config: SemiConfig, *, own: bool, test_links: int) -> bool:
     """Whether rounds select among all entities, or among those that are known to have a counterpart because a test link names them.
 
@@ -140,7 +154,7 @@ def select_pairs(
     earlier: Selection,
     evidence: Callable[[], GraphEvidence] | None = None,
     seed: tuple[int, ...] = (0,),
-    begin: Selection | None = None,
+    values: ValueEvidence | None = None,
 ) -> Selection:
     """The pairs of the next round.
 
@@ -152,13 +166,13 @@ def select_pairs(
         earlier: what the round before trained on.
         evidence: gives the graphs and seed links; called for "propagation" and "matchings", which need it.
         seed: of the draws.
-        begin: what training is on now, and draws begin with: ``earlier``, or before the first round what training started with.
+        values: what draws look at besides; None where training did not start from values.
 
     Returns:
         With "mutual" (paper): the earlier pairs, and those of entities not yet used that are each other's nearest by CSLS. With "sinkhorn":
         a new selection from the whole pool, of pairs that are each other's best in the Sinkhorn plan and weigh more than the threshold;
-        "propagation" does the same with the plan of similarity and neighbours' agreement. "matchings" draws whole matchings by the same evidence
-        (:mod:`engine.decoding.matchings`), beginning with the pairs that training is on, and those of "propagation" between free entities.
+        "propagation" does the same with the plan of similarity and neighbours' agreement. "matchings" begins with these pairs and draws whole
+        matchings by the same evidence (:mod:`engine.decoding.matchings`).
     """
     if config.selection == "sinkhorn":
         return confident_pairs(similarity, pool, config.threshold, csls_k, SinkhornDecoder(config.temperature))
@@ -167,7 +181,7 @@ def select_pairs(
             raise ConfigError(f"semi.selection={config.selection} needs the graphs, which were not given; use sinkhorn or mutual.")
         graphs = evidence().within(pool.sources, pool.targets)
         if config.selection == "matchings":
-            return probable_pairs(similarity, pool, config, csls_k, graphs, seed, earlier if begin is None else begin)
+            return probable_pairs(similarity, pool, config, csls_k, graphs, seed, values)
         return confident_pairs(similarity, pool, config.threshold, csls_k, PropagationDecoder(graphs, temperature=config.temperature))
     rest = Pool(np.setdiff1d(pool.sources, earlier.pairs[:, 0]), np.setdiff1d(pool.targets, earlier.pairs[:, 1]), pool.name, pool.rejected)
     found = mutual_pairs(similarity, rest, csls_k)
@@ -209,23 +223,23 @@ def probable_pairs(
     csls_k: int,
     graphs: GraphEvidence,
     seed: tuple[int, ...] = (0,),
-    begin: Selection | None = None,
+    values: ValueEvidence | None = None,
 ) -> Selection:
-    """Pairs of the pool that most drawn one-to-one matchings have.
+    """Pairs of the pool that most drawn one-to-one matchings have. Draws begin with the confident pairs of propagation.
 
-    Draws begin with the given pairs, and between entities that these leave free with the confident pairs of propagation. Among classes with few
-    triples and hundreds of siblings, draws that began without the pairs that names imply would find them too late.
+    Where training started from values, what two entities share adds to their CSLS, and draws begin with the pairs that training is on, then those of
+    propagation. Structure cannot tell the siblings of a class with few triples apart, and rounds without their names would lose what names implied.
     """
     if not len(pool.sources) or not len(pool.targets):
         return no_selection()
-    candidates = pool_candidates(similarity, pool, csls_k, DRAWN)
+    candidates = pool_candidates(similarity, pool, csls_k, DRAWN, None if values is None else values.shared)
     decoding = PropagationDecoder(graphs, temperature=config.temperature).decode(candidates)
-    sure = sure_choices(decoding.chosen_by_source, decoding.chosen_by_target, np.exp(decoding.scores), config.threshold)
-    first = choices_of(no_selection() if begin is None else begin, candidates, pool)
-    chosen = with_more(first, sure, candidates.targets)
-    if (chosen == NONE).all():
+    begin = sure_choices(decoding.chosen_by_source, decoding.chosen_by_target, np.exp(decoding.scores), config.threshold)
+    if values is not None:
+        begin = with_more(choices_of(values.begin, candidates, pool), begin, candidates.targets)
+    if (begin == NONE).all():
         return no_selection()
-    chosen, probabilities = drawn_choices(Matchings(graphs), candidates, chosen, config.threshold, seed)
+    chosen, probabilities = drawn_choices(Matchings(graphs), candidates, begin, config.threshold, seed)
     return taken(chosen, candidates.targets, probabilities, pool)
 
 
@@ -256,9 +270,22 @@ def drawn_choices(
     return sure_choices(by_source, by_target, probabilities, threshold), probabilities
 
 
-def pool_candidates(similarity: Selectable, pool: Pool, csls_k: int, top: int = TOP) -> Candidates:
-    """Candidates of the pool, without pairs that are known to be no links."""
-    candidates = find_candidates(similarity.select(torch.from_numpy(pool.sources), torch.from_numpy(pool.targets)), csls_k, top)
+def pool_candidates(similarity: Selectable, pool: Pool, csls_k: int, top: int = TOP, shared: Candidates | None = None) -> Candidates:
+    """Candidates of the pool, without pairs that are known to be no links.
+
+    Args:
+        similarity, pool, csls_k: as for :func:`select_pairs`.
+        top: candidates of each entity.
+        shared: pairs that are candidates in any case; what they share adds to their CSLS.
+    """
+    chosen = similarity.select(torch.from_numpy(pool.sources), torch.from_numpy(pool.targets))
+    found = csls_topk(chosen, csls_k, top)
+    candidates = listed_candidates(chosen, found, top)
+    if shared is not None:
+        candidates = with_pairs(candidates, shared.codes, chosen, found.hubness)
+        csls = candidates.csls.copy()
+        csls[np.searchsorted(candidates.codes, shared.codes)] += shared.similarity
+        candidates = replace(candidates, csls=csls)
     return without_rejected(candidates, pool)
 
 

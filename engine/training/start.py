@@ -11,8 +11,8 @@ from typing import Final, Literal
 import numpy as np
 
 from engine.config import RunConfig, SemiConfig, Variant
-from engine.data.knowledge_graph import AlignmentTask
-from engine.decoding import GraphEvidence
+from engine.data.knowledge_graph import AlignmentTask, empty_links
+from engine.decoding import Candidates, GraphEvidence
 from engine.decoding.fixed_point import fixed_point
 from engine.decoding.matchings import Matchings, proposals_each
 from engine.errors import TrainingError
@@ -119,6 +119,14 @@ def implied_pairs(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded:
     if values is not None and not len(task.train_links) and not len(found.pairs):
         raise TrainingError(why_no_start(task, values, excluded))
     return Selection(found.pairs, found.probabilities.astype(np.float32)), values
+
+
+def values_in_rounds(task: AlignmentTask, config: SemiConfig, pool: Pool, excluded: frozenset[str]) -> Candidates | None:
+    """The pairs of the pool that share names and other values, and how much; None where training starts without these."""
+    if resolve_start(config, len(task.train_links)) != "values":
+        return None
+    values = shared_values(task.source, task.target, excluded)
+    return without_rejected(value_candidates(task, values, (pool.sources, pool.targets), empty_links()), pool)
 
 
 def drawn_start(task: AlignmentTask, values: SharedValues, pool: Pool, implied: Selection, seed: int) -> Selection:

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from engine.config import RunConfig
 from engine.data.knowledge_graph import AlignmentTask
-from engine.decoding import GraphEvidence
+from engine.decoding import Candidates, GraphEvidence
 from engine.errors import ConfigError, DivergenceError, TrainingError
 from engine.evaluation.metrics import Selectable, evaluate_links
 from engine.model.adjacency import Adjacency, build_adjacency
@@ -42,8 +42,8 @@ from engine.training.optimiser import RmsProp
 from engine.training.ownership import owned_triples
 from engine.training.rows import OWN, RowKeeper, RowStore
 from engine.training.schedule import batch_size, first_epochs, round_epochs, steps_of
-from engine.training.semi import Pool, Round, Selection, describe_round, no_selection, select_pairs, selection_pool
-from engine.training.start import resolve_start, start_pairs, why_no_seeds
+from engine.training.semi import Pool, Round, Selection, ValueEvidence, describe_round, no_selection, select_pairs, selection_pool
+from engine.training.start import resolve_start, start_pairs, values_in_rounds, why_no_seeds
 from engine.util.arrays import IntArray
 from engine.util.devices import block_bytes, halve_blocks, has_kernels
 from engine.util.distributed import ALONE, Ranks
@@ -340,8 +340,17 @@ class Trainer:
     def _select(self, similarity: Selectable, pool: Pool, earlier: Selection) -> Selection:
         if isinstance(similarity, UnscaledEmbeddings):
             similarity = replace(similarity, rounded=self.rounded)
-        seed, begin = (self.config.seed, len(self.selections)), self.selections[-1] if self.selections else self.start
-        return select_pairs(similarity, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence, seed, begin)
+        seed = self.config.seed, len(self.selections)
+        begin = self.selections[-1] if self.selections else self.start
+        values = None if begin is None or self._shared_values is None else ValueEvidence(self._shared_values, begin)
+        return select_pairs(similarity, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence, seed, values)
+
+    @cached_property
+    def _shared_values(self) -> Candidates | None:
+        """Of all rounds: what entities share, where training started from names and other values."""
+        config = self.config.semi
+        drawn = config.selection == "matchings"
+        return values_in_rounds(self.task, config, selection_pool(self.task, config), self.config.values.excluded) if drawn else None
 
     @cached_property
     def _graph_evidence(self) -> GraphEvidence:

@@ -26,6 +26,7 @@ from engine.training.semi import (
     Pool,
     Round,
     Selection,
+    ValueEvidence,
     choices_of,
     confident_pairs,
     mutual_pairs,
@@ -146,21 +147,47 @@ def diagonal(n: int, first: int = 0) -> Selection:
     return Selection(np.stack([numbers, numbers], axis=1), np.ones(len(numbers), dtype=np.float32))
 
 
-def test_draws_begin_with_what_training_is_on() -> None:
-    source, target = noisy_pair(40, 0.1)
+def shared_values(n: int, pairs: list[tuple[int, int]]) -> Candidates:
+    """A value that only the two have, for each pair."""
+    sources, targets = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    scores = np.ones(len(pairs), dtype=np.float32)
+    return Candidates((n, n), sources, targets, scores, scores, 30)
+
+
+def as_set(selection: Selection) -> set[tuple[int, int]]:
+    return {(source, target) for source, target in selection.pairs.tolist()}
+
+
+def test_draws_begin_with_the_pairs_of_a_start_from_values() -> None:
     config = SemiConfig(selection="matchings", temperature=10.0)  # so flat a plan that propagation is sure of no pair
-    choose = partial(select_pairs, source, target, everyone(40, 40), config, 10)
-    assert not len(choose(no_selection(), lambda: bare(40)))
-    for given in ({"begin": diagonal(40, 39)}, {"earlier": diagonal(40, 39)}):
-        found = choose(**{"earlier": no_selection(), "evidence": lambda: bare(40)} | given)
-        assert {tuple(pair) for pair in found.pairs.tolist()} == {(i, i) for i in range(40)}
+    choose = partial(select_pairs, *noisy_pair(40, 0.1), everyone(40, 40), config, 10, no_selection(), lambda: bare(40))
+    assert not len(choose())
+    assert as_set(choose(values=ValueEvidence(shared_values(40, []), diagonal(40, 39)))) == {(i, i) for i in range(40)}
 
 
-def test_what_training_is_on_is_dropped_where_similarity_contradicts_it() -> None:
-    source, target = noisy_pair(40, 0.1)
+def test_the_pairs_of_a_start_are_dropped_where_similarity_contradicts_them() -> None:
     wrong = Selection(np.stack([np.arange(40), np.roll(np.arange(40), 1)], axis=1), np.ones(40, dtype=np.float32))
-    found = select_pairs(source, target, everyone(40, 40), SemiConfig(selection="matchings"), 10, no_selection(), lambda: bare(40), begin=wrong)
-    assert {tuple(pair) for pair in found.pairs.tolist()} == {(i, i) for i in range(40)}
+    choose = partial(select_pairs, *noisy_pair(40, 0.1), everyone(40, 40), SemiConfig(), 10, no_selection(), lambda: bare(40))
+    assert as_set(choose(values=ValueEvidence(shared_values(40, []), wrong))) == {(i, i) for i in range(40)}
+
+
+def test_shared_values_tell_apart_what_structure_cannot() -> None:
+    """Siblings: rows of one graph are all alike, and so are those of the other."""
+    source = torch.ones(12, 16) + 0.001 * noisy_pair(12, 0)[0]
+    order = np.random.default_rng(1).permutation(12)
+    choose = partial(select_pairs, source, source.flip(0), everyone(12, 12), SemiConfig(), 3, no_selection(), lambda: bare(12))
+    assert len(as_set(choose()) & set(enumerate(order.tolist()))) < 4
+    named = list(enumerate(order.tolist()))
+    found = as_set(choose(values=ValueEvidence(shared_values(12, named), Selection(np.array(named), np.ones(12, dtype=np.float32)))))
+    assert len(found & set(named)) >= 10
+
+
+def test_rejected_pairs_that_share_values_are_not_selected() -> None:
+    rejected = dataclasses.replace(everyone(40, 40), rejected=np.array([[3, 3], [5, 6]]))
+    values = ValueEvidence(shared_values(40, [(3, 3), (5, 6), (7, 8)]), diagonal(40))
+    found = as_set(select_pairs(*noisy_pair(40, 0.1), rejected, SemiConfig(), 10, no_selection(), lambda: bare(40), values=values))
+    assert not found & {(3, 3), (5, 6)}
+    assert (7, 7) in found
 
 
 def test_choices_of_pairs_that_are_no_candidates_are_none() -> None:
