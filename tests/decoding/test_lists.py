@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.decoding.candidates import grouped, merged
+from engine.decoding.candidates import find_candidates, grouped, listed_candidates, merged, with_pairs
+from engine.search import csls_topk
+from engine.search.similarity import StructuralSimilarity
 from tests.decoding.cases import from_table
 from tests.effort import examples
 
@@ -39,3 +42,18 @@ def test_links_among_the_pairs() -> None:
     assert candidates.among(np.array([[1, 2]] * 2)).sum() == ((1, 2) in pairs)
     assert not candidates.among(links[:0]).any()
     assert from_table(np.zeros((0, 3))).among(links[:0]).shape == (0,)
+
+
+def test_further_pairs_have_the_scores_that_longer_lists_give_them() -> None:
+    generator = torch.Generator().manual_seed(3)
+    similarity = StructuralSimilarity(torch.randn(9, 5, generator=generator), torch.randn(7, 5, generator=generator))
+    found = csls_topk(similarity, 3, 2)
+    short, full = listed_candidates(similarity, found, 2), find_candidates(similarity, 3, top=9)
+    assert len(short) < len(full) == 63
+    wanted = np.array([5, 60, 0, 31])
+    more = with_pairs(short, wanted, similarity, found.hubness)
+    assert more.codes.tolist() == sorted({*short.codes.tolist(), *wanted.tolist()})
+    places = np.searchsorted(full.codes, more.codes)
+    np.testing.assert_allclose(more.csls, full.csls[places], atol=1e-6)
+    np.testing.assert_allclose(more.similarity, full.similarity[places], atol=1e-6)
+    assert with_pairs(short, wanted[:0], similarity, found.hubness).codes.tolist() == short.codes.tolist()
