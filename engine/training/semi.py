@@ -31,6 +31,8 @@ from engine.util.arrays import FloatArray, IntArray, link_keys
 
 DRAWN = 30
 """Candidates of each entity that matchings are drawn from."""
+DISTINCTIVE = 0.5
+"""What two entities have to share for draws to begin with their pair; 1 is a value that no others have, or several of which others have some."""
 KNOWN_COUNTERPARTS = "rounds chose among entities known to have a counterpart"
 
 
@@ -227,8 +229,9 @@ def probable_pairs(
 ) -> Selection:
     """Pairs of the pool that most drawn one-to-one matchings have. Draws begin with the confident pairs of propagation.
 
-    Where training started from values, what two entities share adds to their CSLS, and draws begin with the pairs that training is on, then those of
-    propagation. Structure cannot tell the siblings of a class with few triples apart, and rounds without their names would lose what names implied.
+    Where training started from values, what two entities share adds to their CSLS, and draws begin with the pairs that training is on and that share
+    much, then those of propagation. Structure cannot tell the siblings of a class with few triples apart, and rounds without their names would lose
+    what names implied.
     """
     if not len(pool.sources) or not len(pool.targets):
         return no_selection()
@@ -236,7 +239,7 @@ def probable_pairs(
     decoding = PropagationDecoder(graphs, temperature=config.temperature).decode(candidates)
     begin = sure_choices(decoding.chosen_by_source, decoding.chosen_by_target, np.exp(decoding.scores), config.threshold)
     if values is not None:
-        begin = with_more(choices_of(values.begin, candidates, pool), begin, candidates.targets)
+        begin = with_more(distinctive_choices(values, candidates, pool), begin, candidates.targets)
     if (begin == NONE).all():
         return no_selection()
     chosen, probabilities = drawn_choices(Matchings(graphs), candidates, begin, config.threshold, seed)
@@ -252,6 +255,16 @@ def choices_of(selection: Selection, candidates: Candidates, pool: Pool) -> IntA
     found = np.append(candidates.codes, NONE)[places] == codes
     chosen[sources[found]] = places[found]
     return chosen
+
+
+def distinctive_choices(values: ValueEvidence, candidates: Candidates, pool: Pool) -> IntArray:
+    """(n,) the position of each source's pair that training is on, where the two share what few others do, else -1."""
+    chosen = choices_of(values.begin, values.shared, pool)
+    held = np.flatnonzero(chosen != NONE)
+    held = held[values.shared.similarity[chosen[held]] >= DISTINCTIVE]
+    begin = np.full(len(chosen), NONE, dtype=np.int64)
+    begin[held] = np.searchsorted(candidates.codes, values.shared.codes[chosen[held]])
+    return begin
 
 
 def with_more(chosen: IntArray, more: IntArray, targets: IntArray) -> IntArray:

@@ -147,10 +147,10 @@ def diagonal(n: int, first: int = 0) -> Selection:
     return Selection(np.stack([numbers, numbers], axis=1), np.ones(len(numbers), dtype=np.float32))
 
 
-def shared_values(n: int, pairs: list[tuple[int, int]]) -> Candidates:
-    """A value that only the two have, for each pair."""
+def shared_values(n: int, pairs: list[tuple[int, int]], worth: float = 1.0) -> Candidates:
+    """A value for each pair: 1 if only the two have it."""
     sources, targets = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    scores = np.ones(len(pairs), dtype=np.float32)
+    scores = np.full(len(pairs), worth, dtype=np.float32)
     return Candidates((n, n), sources, targets, scores, scores, 30)
 
 
@@ -158,17 +158,21 @@ def as_set(selection: Selection) -> set[tuple[int, int]]:
     return {(source, target) for source, target in selection.pairs.tolist()}
 
 
-def test_draws_begin_with_the_pairs_of_a_start_from_values() -> None:
+def test_draws_begin_with_pairs_that_share_distinctive_values() -> None:
     config = SemiConfig(selection="matchings", temperature=10.0)  # so flat a plan that propagation is sure of no pair
     choose = partial(select_pairs, *noisy_pair(40, 0.1), everyone(40, 40), config, 10, no_selection(), lambda: bare(40))
     assert not len(choose())
-    assert as_set(choose(values=ValueEvidence(shared_values(40, []), diagonal(40, 39)))) == {(i, i) for i in range(40)}
+    assert not len(choose(values=ValueEvidence(shared_values(40, []), diagonal(40))))
+    common = shared_values(40, [(39, 39)], worth=0.1)
+    assert not len(choose(values=ValueEvidence(common, diagonal(40))))
+    assert as_set(choose(values=ValueEvidence(shared_values(40, [(39, 39)]), diagonal(40)))) == {(i, i) for i in range(40)}
 
 
 def test_the_pairs_of_a_start_are_dropped_where_similarity_contradicts_them() -> None:
-    wrong = Selection(np.stack([np.arange(40), np.roll(np.arange(40), 1)], axis=1), np.ones(40, dtype=np.float32))
-    choose = partial(select_pairs, *noisy_pair(40, 0.1), everyone(40, 40), SemiConfig(), 10, no_selection(), lambda: bare(40))
-    assert as_set(choose(values=ValueEvidence(shared_values(40, []), wrong))) == {(i, i) for i in range(40)}
+    wrong = [(i, (i + 1) % 40) for i in range(0, 40, 2)]
+    choose = partial(select_pairs, *noisy_pair(40, 0.02), everyone(40, 40), SemiConfig(), 10, no_selection(), lambda: bare(40))
+    begin = Selection(np.array(wrong), np.ones(len(wrong), dtype=np.float32))
+    assert as_set(choose(values=ValueEvidence(shared_values(40, wrong, worth=0.5), begin))) == {(i, i) for i in range(40)}
 
 
 def test_shared_values_tell_apart_what_structure_cannot() -> None:
