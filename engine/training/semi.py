@@ -95,7 +95,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class ValueEvidence:
+class SharedWorth:
     """What rounds look at besides similarity and triples where training started from names and other values.
 
     Attributes:
@@ -156,7 +156,7 @@ def select_pairs(
     earlier: Selection,
     evidence: Callable[[], GraphEvidence] | None = None,
     seed: tuple[int, ...] = (0,),
-    values: ValueEvidence | None = None,
+    values: SharedWorth | None = None,
 ) -> Selection:
     """The pairs of the next round.
 
@@ -225,12 +225,12 @@ def probable_pairs(
     csls_k: int,
     graphs: GraphEvidence,
     seed: tuple[int, ...] = (0,),
-    values: ValueEvidence | None = None,
+    values: SharedWorth | None = None,
 ) -> Selection:
     """Pairs of the pool that most drawn one-to-one matchings have. Draws begin with the confident pairs of propagation.
 
     Where training started from values, what two entities share adds to their CSLS, and draws begin with the pairs that training is on and that share
-    much, then those of propagation. Structure cannot tell the siblings of a class with few triples apart, and rounds without their names would lose
+    much, then those of propagation. Structure does not distinguish the siblings of a class with few triples, and rounds without their names would lose
     what names implied.
     """
     if not len(pool.sources) or not len(pool.targets):
@@ -257,7 +257,7 @@ def choices_of(selection: Selection, candidates: Candidates, pool: Pool) -> IntA
     return chosen
 
 
-def distinctive_choices(values: ValueEvidence, candidates: Candidates, pool: Pool) -> IntArray:
+def distinctive_choices(values: SharedWorth, candidates: Candidates, pool: Pool) -> IntArray:
     """(n,) the position of each source's pair that training is on, where the two share what few others do, else -1."""
     chosen = choices_of(values.begin, values.shared, pool)
     held = np.flatnonzero(chosen != NONE)

@@ -42,7 +42,7 @@ from engine.training.optimiser import RmsProp
 from engine.training.ownership import owned_triples
 from engine.training.rows import OWN, RowKeeper, RowStore
 from engine.training.schedule import batch_size, first_epochs, round_epochs, steps_of
-from engine.training.semi import Pool, Round, Selection, ValueEvidence, describe_round, no_selection, select_pairs, selection_pool
+from engine.training.semi import Pool, Round, Selection, SharedWorth, describe_round, no_selection, select_pairs, selection_pool
 from engine.training.start import resolve_start, start_pairs, values_in_rounds, why_no_seeds
 from engine.util.arrays import IntArray
 from engine.util.devices import block_bytes, halve_blocks, has_kernels
@@ -342,7 +342,7 @@ class Trainer:
             similarity = replace(similarity, rounded=self.rounded)
         seed = self.config.seed, len(self.selections)
         begin = self.selections[-1] if self.selections else self.start
-        values = None if begin is None or self._shared_values is None else ValueEvidence(self._shared_values, begin)
+        values = None if begin is None or self._shared_values is None else SharedWorth(self._shared_values, begin)
         return select_pairs(similarity, pool, self.config.semi, self.config.search.csls_k, earlier, lambda: self._graph_evidence, seed, values)
 
     @cached_property

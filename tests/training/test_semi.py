@@ -26,7 +26,7 @@ from engine.training.semi import (
     Pool,
     Round,
     Selection,
-    ValueEvidence,
+    SharedWorth,
     choices_of,
     confident_pairs,
     mutual_pairs,
@@ -162,33 +162,33 @@ def test_draws_begin_with_pairs_that_share_distinctive_values() -> None:
     config = SemiConfig(selection="matchings", temperature=10.0)  # so flat a plan that propagation is sure of no pair
     choose = partial(select_pairs, *noisy_pair(40, 0.1), everyone(40, 40), config, 10, no_selection(), lambda: bare(40))
     assert not len(choose())
-    assert not len(choose(values=ValueEvidence(shared_values(40, []), diagonal(40))))
+    assert not len(choose(values=SharedWorth(shared_values(40, []), diagonal(40))))
     common = shared_values(40, [(39, 39)], worth=0.1)
-    assert not len(choose(values=ValueEvidence(common, diagonal(40))))
-    assert as_set(choose(values=ValueEvidence(shared_values(40, [(39, 39)]), diagonal(40)))) == {(i, i) for i in range(40)}
+    assert not len(choose(values=SharedWorth(common, diagonal(40))))
+    assert as_set(choose(values=SharedWorth(shared_values(40, [(39, 39)]), diagonal(40)))) == {(i, i) for i in range(40)}
 
 
 def test_the_pairs_of_a_start_are_dropped_where_similarity_contradicts_them() -> None:
     wrong = [(i, (i + 1) % 40) for i in range(0, 40, 2)]
     choose = partial(select_pairs, *noisy_pair(40, 0.02), everyone(40, 40), SemiConfig(), 10, no_selection(), lambda: bare(40))
     begin = Selection(np.array(wrong), np.ones(len(wrong), dtype=np.float32))
-    assert as_set(choose(values=ValueEvidence(shared_values(40, wrong, worth=0.5), begin))) == {(i, i) for i in range(40)}
+    assert as_set(choose(values=SharedWorth(shared_values(40, wrong, worth=0.5), begin))) == {(i, i) for i in range(40)}
 
 
-def test_shared_values_tell_apart_what_structure_cannot() -> None:
+def test_shared_values_distinguish_what_structure_does_not() -> None:
     """Siblings: rows of one graph are all alike, and so are those of the other."""
     source = torch.ones(12, 16) + 0.001 * noisy_pair(12, 0)[0]
     order = np.random.default_rng(1).permutation(12)
     choose = partial(select_pairs, source, source.flip(0), everyone(12, 12), SemiConfig(), 3, no_selection(), lambda: bare(12))
     assert len(as_set(choose()) & set(enumerate(order.tolist()))) < 4
     named = list(enumerate(order.tolist()))
-    found = as_set(choose(values=ValueEvidence(shared_values(12, named), Selection(np.array(named), np.ones(12, dtype=np.float32)))))
+    found = as_set(choose(values=SharedWorth(shared_values(12, named), Selection(np.array(named), np.ones(12, dtype=np.float32)))))
     assert len(found & set(named)) >= 10
 
 
 def test_rejected_pairs_that_share_values_are_not_selected() -> None:
     rejected = dataclasses.replace(everyone(40, 40), rejected=np.array([[3, 3], [5, 6]]))
-    values = ValueEvidence(shared_values(40, [(3, 3), (5, 6), (7, 8)]), diagonal(40))
+    values = SharedWorth(shared_values(40, [(3, 3), (5, 6), (7, 8)]), diagonal(40))
     found = as_set(select_pairs(*noisy_pair(40, 0.1), rejected, SemiConfig(), 10, no_selection(), lambda: bare(40), values=values))
     assert not found & {(3, 3), (5, 6)}
     assert (7, 7) in found

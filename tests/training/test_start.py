@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from engine.config import DataConfig, RunConfig, SemiConfig
 from engine.data import AlignmentTask, load_task
@@ -14,9 +15,10 @@ from engine.data.knowledge_graph import KnowledgeGraph, empty_attributes
 from engine.errors import TrainingError
 from engine.training.schedule import LEAST_ROUND_EPOCHS, LEAST_ROUND_STEPS, LEAST_STARTED_EPOCHS, LEAST_STARTED_STEPS, MOST_BATCH
 from engine.training.semi import Round, Selection, selection_pool
-from engine.training.start import implied_pairs, resolve_start, start_pairs
+from engine.training.start import implied_pairs, resolve_start, start_pairs, values_in_rounds
 from engine.training.trainer import Trainer
 from engine.util.paths import SAMPLES
+from tests.training.test_trainer import Memory
 
 SETTINGS: dict[str, Any] = {"encoder.dim": 16, "training.epochs": 2, "semi.rounds": 1, "semi.round_epochs": 1}
 
@@ -106,6 +108,45 @@ def test_without_links_training_starts_from_values(unlinked: AlignmentTask) -> N
     assert trained.start is not None
     assert len(trained.start) > 100
     assert (rounds[0].number, rounds[0].selected, rounds[0].known) == (0, len(trained.start), None)
+
+
+def test_rounds_keep_what_names_imply_though_little_was_learned(unlinked: AlignmentTask, europe: AlignmentTask) -> None:
+    """Two epochs of 16 dimensions: similarity says nearly nothing, and rounds without names would keep a tenth of the start."""
+    truth = {(a, b) for a, b in np.concatenate([europe.train_links, europe.test_links]).tolist()}
+    trained = Trainer(unlinked, RunConfig(variant="semi").with_values({**SETTINGS, "semi.rounds": 2})).train()
+    assert trained.start is not None
+    right = [len({(a, b) for a, b in found.pairs.tolist()} & truth) for found in (trained.start, *trained.selections)]
+    assert min(right[1:]) > 0.8 * right[0]
+
+
+@pytest.mark.parametrize("links", [0, 5])
+def test_a_training_that_started_from_values_and_was_stopped_ends_in_the_same_bits(
+    unlinked: AlignmentTask, europe: AlignmentTask, links: int
+) -> None:
+    task = replace(unlinked, train_links=europe.train_links[:links])
+    config = RunConfig(variant="semi").with_values({**SETTINGS, "semi.rounds": 2, "training.batch_size": 200})
+    whole = Trainer(task, config)
+    whole.train()
+    checkpoints, asked = Memory(), iter(range(10_000))
+    broken = Trainer(task, config)
+    assert broken.train(checkpoints=checkpoints, should_stop=lambda: len(broken.selections) == 1 and next(asked) >= 1).stopped
+    resumed = Trainer(task, config)
+    resumed.train(checkpoints=checkpoints)
+    assert len(resumed.selections) == 2
+    assert torch.equal(resumed.embed(), whole.embed())
+
+
+def test_values_count_in_rounds_where_training_started_from_them(unlinked: AlignmentTask, europe: AlignmentTask) -> None:
+    config = SemiConfig()
+    of = {
+        name: values_in_rounds(task, config, selection_pool(task, config), out)
+        for name, task, out in (("links", europe, frozenset()), ("none", unlinked, frozenset()), ("excluded", unlinked, frozenset({"name", "Name"})))
+    }
+    assert of["links"] is None
+    assert of["none"] is not None
+    assert of["excluded"] is not None
+    assert (of["none"].similarity == 1).sum() > 100 > (of["excluded"].similarity == 1).sum()
+    assert 0 < of["none"].similarity.min() <= of["none"].similarity.max() == 1
 
 
 def test_more_pairs_make_fewer_epochs(europe: AlignmentTask) -> None:
