@@ -230,7 +230,7 @@ def probable_pairs(
     """Pairs of the pool that most drawn one-to-one matchings have. Draws begin with the confident pairs of propagation.
 
     Where training started from values, what two entities share adds to their CSLS, and draws begin with the pairs that training is on and that share
-    much, then those of propagation. Structure does not distinguish the siblings of a class with few triples, and rounds without their names would lose
+    much, then those of propagation. Structure does not distinguish the siblings of a class with few triples: rounds without their names would lose
     what names implied.
     """
     if not len(pool.sources) or not len(pool.targets):
