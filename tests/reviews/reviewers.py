@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import multiprocessing
+import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
