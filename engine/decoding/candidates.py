@@ -89,12 +89,16 @@ class Candidates:
         """(P,) int64 one number for each pair, ascending."""
         return self.sources * self.shape[1] + self.targets
 
+    def positions(self, sources: IntArray, targets: IntArray) -> IntArray:
+        """(L,) where pairs are among the candidates, -1 for those that are not."""
+        wanted = sources * self.shape[1] + targets
+        places = np.searchsorted(self.codes, wanted)
+        return np.where(np.append(self.codes, -1)[places] == wanted, places, -1)
+
     def among(self, links: IntArray) -> BoolArray:
         """(P,) which pairs are among the (L, 2) links."""
-        wanted = links[:, 0] * self.shape[1] + links[:, 1]
-        places = np.searchsorted(self.codes, wanted)
-        found = np.zeros(len(self), dtype=np.bool_)
-        found[places[np.append(self.codes, -1)[places] == wanted]] = True
+        found, places = np.zeros(len(self), dtype=np.bool_), self.positions(links[:, 0], links[:, 1])
+        found[places[places >= 0]] = True
         return found
 
     def kept(self, mask: BoolArray) -> Candidates:

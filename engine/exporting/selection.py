@@ -183,9 +183,8 @@ def tied_candidates(candidates: Candidates, source: IntArray, target: IntArray, 
     found = np.zeros(len(source), dtype=np.int64)
     if not len(candidates):
         return found
-    wanted_codes = source * candidates.shape[1] + target
-    places = np.minimum(np.searchsorted(candidates.codes, wanted_codes), len(candidates) - 1)
-    itself = (candidates.codes[places] == wanted_codes) & (np.abs(candidates.csls[places].astype(np.float64) - csls) <= candidates.tolerance)
+    places = candidates.positions(source, target)
+    itself = (places != NONE) & (np.abs(candidates.csls[places].astype(np.float64) - csls) <= candidates.tolerance)
     scores, theirs = candidates.csls.astype(np.float64), csls.astype(np.float64)
     for own, wanted in ((candidates.sources, source), (candidates.targets, target)):
         found += _as_high(own, scores, wanted, theirs, candidates.tolerance) - itself

@@ -239,7 +239,7 @@ def probable_pairs(
     decoding = PropagationDecoder(graphs, temperature=config.temperature).decode(candidates)
     begin = sure_choices(decoding.chosen_by_source, decoding.chosen_by_target, np.exp(decoding.scores), config.threshold)
     if values is not None:
-        begin = with_more(distinctive_choices(values, candidates, pool), begin, candidates.targets)
+        begin = with_more(choices_of(distinctive_pairs(values, pool), candidates, pool), begin, candidates.targets)
     if (begin == NONE).all():
         return no_selection()
     chosen, probabilities = drawn_choices(Matchings(graphs), candidates, begin, config.threshold, seed)
@@ -248,23 +248,16 @@ def probable_pairs(
 
 def choices_of(selection: Selection, candidates: Candidates, pool: Pool) -> IntArray:
     """(n,) the position of each source's selected pair among the candidates, -1 where it is none: the reverse of :func:`taken`."""
-    chosen = np.full(candidates.shape[0], NONE, dtype=np.int64)
     sources, targets = (np.searchsorted(entities, selection.pairs[:, side]) for side, entities in enumerate((pool.sources, pool.targets)))
-    codes = sources * candidates.shape[1] + targets
-    places = np.searchsorted(candidates.codes, codes)
-    found = np.append(candidates.codes, NONE)[places] == codes
-    chosen[sources[found]] = places[found]
+    chosen = np.full(candidates.shape[0], NONE, dtype=np.int64)
+    chosen[sources] = candidates.positions(sources, targets)
     return chosen
 
 
-def distinctive_choices(values: SharedWorth, candidates: Candidates, pool: Pool) -> IntArray:
-    """(n,) the position of each source's pair that training is on, where the two share what few others do, else -1."""
-    chosen = choices_of(values.begin, values.shared, pool)
-    held = np.flatnonzero(chosen != NONE)
-    held = held[values.shared.similarity[chosen[held]] >= DISTINCTIVE]
-    begin = np.full(len(chosen), NONE, dtype=np.int64)
-    begin[held] = np.searchsorted(candidates.codes, values.shared.codes[chosen[held]])
-    return begin
+def distinctive_pairs(values: SharedWorth, pool: Pool) -> Selection:
+    """Those pairs that training is on whose entities share what few others do."""
+    shared = values.shared.kept(values.shared.similarity >= DISTINCTIVE)
+    return taken(choices_of(values.begin, shared, pool), shared.targets, shared.similarity, pool)
 
 
 def with_more(chosen: IntArray, more: IntArray, targets: IntArray) -> IntArray:
