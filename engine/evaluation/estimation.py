@@ -3,7 +3,10 @@
 Pairs that are each other's best match are a mixture of right and wrong ones. What wrong ones look like can be seen without knowing any link: the
 counterparts of some of these entities are removed from the pool, and whatever then becomes a mutual best match of them is wrong. The share of
 wrong ones among all pairs is how often pairs are as dissimilar as most of the wrong ones are, compared with the wrong ones themselves (mixture
-proportion estimation, as in learning from negative and unlabelled examples: Elkan and Noto, KDD 2008; Ramaswamy et al., ICML 2016).
+proportion estimation, as in learning from negative and unlabelled examples: Elkan and Noto, KDD 2008; Ramaswamy et al., ICML 2016). Right pairs
+whose names differ are as dissimilar as wrong ones and would all count as wrong; but there cannot be more wrong pairs than entities without a
+counterpart produce. How often these find a mutual best match is seen in the same experiment, and how many there may be at most from the entities
+that have no such match; the smaller of the two figures counts.
 
 Only the similarity is looked at. Ranks, margins and the neighbours' alignment change as soon as counterparts are removed, and would reveal which
 pairs are the removed ones. Where nearly all entities lack a counterpart, wrong pairs are more similar than this shows, and the
@@ -12,6 +15,7 @@ probabilities too high. Nothing is cross-validated, since there is nothing to va
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -55,11 +59,12 @@ def estimate_calibration(decoder: Decoder, candidates: Candidates, seed: int = 0
     if len(positions) < LEAST_PAIRS:
         return Uncalibrated(too_few_pairs(len(positions), "pairs of entities are each other's best match"))
     seen = scores(decoding, positions)
-    wrong = wrong_scores(decoder, candidates, positions, seed)
+    removal = remove_counterparts(decoder, candidates, positions, seed)
+    wrong = removal.wrong[:, 0]
     if len(wrong) < LEAST_PAIRS:
         return Uncalibrated(too_few_pairs(len(wrong), "of them have another mutual best match if theirs is removed"))
-    share = wrong_share(seen[:, 0], wrong[:, 0])
-    model = fitted_on_shares(seen, probability_right(seen[:, 0], wrong[:, 0], share))
+    share = min(wrong_share(seen[:, 0], wrong), most_wrong(removal.rates, candidates.shape, len(positions)))
+    model = fitted_on_shares(seen, probability_right(seen[:, 0], wrong, share))
     expected = model.probabilities(seen)
     return Calibration(
         decoder=decoding.decoder,
@@ -97,19 +102,48 @@ def scores(decoding: Decoding, positions: IntArray) -> FloatArray:
     return pair_features(decoding, positions)[:, [FEATURES.index(name) for name in ESTIMATED_ON]]
 
 
-def wrong_scores(decoder: Decoder, candidates: Candidates, positions: IntArray, seed: int) -> FloatArray:
-    """(W, len(ESTIMATED_ON)) of the mutual best matches that entities find where their own is removed: of a part of the pairs at a time, so that the
-    pool stays nearly whole.
+@dataclass(frozen=True)
+class Removal:
+    """What entities match whose counterparts were removed.
+
+    Attributes:
+        wrong: (W, len(ESTIMATED_ON)) features of the mutual best matches that they found.
+        rates: of source and of target entities, the share that found one.
     """
+
+    wrong: FloatArray
+    rates: tuple[float, float]
+
+
+def remove_counterparts(decoder: Decoder, candidates: Candidates, positions: IntArray, seed: int) -> Removal:
+    """Remove the counterparts of a part of the mutual best matches at a time, so that the pool stays nearly whole."""
     pairs = np.stack([candidates.sources[positions], candidates.targets[positions]], axis=1)
     part_of = np.random.default_rng(seed).permutation(len(pairs)) % PARTS
-    found = []
+    found, matched, lonely_count = [], np.zeros(2), np.zeros(2)
     for part in range(PARTS):
         removed, lonely = without_counterparts(decoder, candidates, pairs[part_of == part], seed)
         left = mutual_positions(removed)
-        kept = lonely[0][removed.candidates.sources[left]] | lonely[1][removed.candidates.targets[left]]
-        found.append(scores(removed, left[kept]))
-    return np.concatenate(found)
+        is_lonely = np.stack([lonely[0][removed.candidates.sources[left]], lonely[1][removed.candidates.targets[left]]])
+        found.append(scores(removed, left[is_lonely.any(axis=0)]))
+        matched += is_lonely.sum(axis=1)
+        lonely_count += [side.sum() for side in lonely]
+    rates = matched / np.maximum(lonely_count, 1)
+    return Removal(np.concatenate(found), (float(rates[0]), float(rates[1])))
+
+
+def most_wrong(rates: tuple[float, float], shape: tuple[int, int], pairs: int) -> float:
+    """The largest share of wrong ones among mutual best matches that entities without a counterpart can produce.
+
+    Of D such entities, the share r finds a match and D (1 - r) do not; these are at most all entities without a match.
+
+    Args:
+        rates: of source and target entities without a counterpart, the share that finds a mutual best match.
+        shape: entities of the pool.
+        pairs: mutual best matches.
+    """
+    unmatched = np.array(shape) - pairs
+    found = np.array(rates)
+    return float(np.minimum((unmatched * found / np.maximum(1 - found, RARE)).sum() / pairs, 1.0))
 
 
 def wrong_share(seen: FloatArray, wrong: FloatArray) -> float:

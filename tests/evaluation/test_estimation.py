@@ -12,7 +12,7 @@ from engine.data.knowledge_graph import AlignmentTask, empty_links
 from engine.decoding import find_candidates, get_decoder
 from engine.evaluation.assessment import match_probabilities
 from engine.evaluation.calibration import Calibration, Uncalibrated, expected_calibration_error, pair_features
-from engine.evaluation.estimation import estimate_calibration, expected_curve, mutual_positions, wrong_share
+from engine.evaluation.estimation import estimate_calibration, expected_curve, most_wrong, mutual_positions, wrong_share
 from engine.search import StructuralSimilarity, normalise_rows
 from tests.analysis.worlds import random_graph
 
@@ -64,6 +64,32 @@ def test_the_share_of_wrong_pairs_is_that_of_the_mixture() -> None:
         wrong = rng.normal(0, 1, 4000)
         seen = np.concatenate([rng.normal(0, 1, int(4000 * share)), rng.normal(5, 1, int(4000 * (1 - share)))])
         assert wrong_share(seen, wrong) == pytest.approx(share, abs=0.03)
+
+
+def test_right_pairs_as_dissimilar_as_wrong_ones_do_not_all_count_as_wrong() -> None:
+    """Half of the right pairs are nearly as dissimilar as chance, but hardly any entity is left that could lack a counterpart."""
+    rng = np.random.default_rng(3)
+    linked, alone = 1000, 40
+    shared = rng.standard_normal((linked, 64))
+    noise = np.where(np.arange(linked) % 2, 0.3, 1.1)[:, None]
+    sides = [
+        np.concatenate([shared + noise * rng.standard_normal(shared.shape), rng.standard_normal((alone, 64))]).astype(np.float32) for _ in range(2)
+    ]
+    similarity = StructuralSimilarity(*(normalise_rows(torch.from_numpy(rows)) for rows in sides))
+    candidates, decoder = find_candidates(similarity, top=10), get_decoder("csls")
+    found = estimate_calibration(decoder, candidates)
+    assert isinstance(found, Calibration)
+    decoding = decoder.decode(candidates)
+    positions = mutual_positions(decoding)
+    right = (candidates.sources[positions] == candidates.targets[positions]) & (candidates.sources[positions] < linked)
+    assert expected_calibration_error(found.probabilities(pair_features(decoding, positions)), right) < 0.03
+    assert found.dangling_share < 0.09
+
+
+def test_no_more_wrong_pairs_than_unmatched_entities_suggest() -> None:
+    assert most_wrong((0.5, 0.2), (110, 120), 100) == pytest.approx((10 + 20 / 4) / 100)
+    assert most_wrong((0.5, 0.2), (100, 100), 100) == 0.0
+    assert most_wrong((1.0, 0.2), (200, 100), 100) == 1.0
 
 
 def test_the_curve_is_what_the_probabilities_promise() -> None:
