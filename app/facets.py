@@ -66,7 +66,7 @@ def _verdicts(address: PairsAddress, alignment: Alignment, parts: Parts) -> None
 def _score(run: OpenRun, address: PairsAddress, alignment: Alignment, parts: Parts) -> None:
     """How the score is spread, a click to look into a bar, and the range that is kept."""
     if not alignment.calibrated:
-        st.caption(text.plain(run.view.why_no_probabilities, 600))
+        st.caption("This run has no probabilities. Bars show CSLS.", help=text.plain(run.view.why_no_probabilities, 600))
         _histogram(address, alignment, alignment.passing(parts, without="csls"), "csls", (address.csls_from, address.csls_to))
         return
     asked = (address.probability_from, address.probability_to)

@@ -95,10 +95,18 @@ class Pair:
             with st.spinner("Comparing the two runs…"):
                 return _compared(self.main, self.reference, self.address.side, self.decoder)
         except ComparisonError as error:
-            components.show_error(error)
-            if self.main.card.metrics is None:
-                components.measure_by_sample(self.main.card.run)
+            if all(run.card.metrics is not None for run in (self.main, self.reference)):
+                components.show_error(error)
+            else:
+                components.nothing_measured([self.main.card.run])
+                self.link_changes()
             return None
+
+    def link_changes(self) -> None:
+        """The way to all matches that differ, whether any links measure them or not."""
+        runs = (self.main.card.run, *(run for run in self.address.runs if run != self.main.card.run))
+        asked = ChangesAddress(runs, old=self.reference.card.run)
+        pages.link(pages.CHANGES, asked, "List all changed matches with reasons", icon=pages.CHANGES.icon)
 
 
 def _reference(runs: Sequence[OpenRun], address: CompareAddress) -> OpenRun:
@@ -280,8 +288,7 @@ def _changed(pair: Pair) -> None:
         members, entities = pair_filters.members(pair.main, address.side)
         chosen = chosen[chosen["entity"].isin(entities[members == relation])]
     _flip_list(pair.main, address, chosen, found, pair.names)
-    all_changes = ChangesAddress((pair.main.card.run, *(run for run in address.runs if run != pair.main.card.run)), old=pair.reference.card.run)
-    pages.link(pages.CHANGES, all_changes, "List all changed matches with reasons", icon=pages.CHANGES.icon)
+    pair.link_changes()
 
 
 def _degree(pair: Pair) -> None:

@@ -601,13 +601,15 @@ def relations(parsed: argparse.Namespace) -> int:
         print_json({"run": run.id, "correspondences": found.to_dict("records")})
         return 0
     if found.empty:
-        print(f"no corresponding relations or attributes with a probability of {parsed.least:g} or more; --least 0.1 lists weaker ones.")
+        print(f"no corresponding relations or attributes with a probability of {parsed.least:g} or more; --least 0 lists weaker ones.")
         return 0
     print(f"{'facts':>7} {'P(s→t)':>7} {'P(t→s)':>7}  {'kind':<9} source ~ target")
     for row in found.itertuples():
         sign = "~ inverse of" if row.turned else "~"
         shares = f"{row.support:>7.0f} {row.source_implies_target:>7.3f} {row.target_implies_source:>7.3f}"
         print(printable(f"{shares}  {row.kind:<9} {row.source} {sign} {row.target}"))
+    if weaker := len(run.correspondences()) - len(found):
+        print(f"{weaker:,} more with a probability below {parsed.least:g}; --least 0 lists them.")
     if parsed.output is not None:
         print(printable(f"written to {parsed.output}"))
     return 0

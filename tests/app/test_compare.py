@@ -256,6 +256,8 @@ def test_runs_without_test_links_say_so(models: Path, open_page: OpenPage) -> No
         assert_no_crash(app)
         assert "has no test links" in message(app)
         assert any("kind=sample" in link for link in links(app))
+        assert any("changes" in link and "old=" in link for link in links(app)), "what differs can be listed without knowing which run is better"
+        assert not app.error, "nothing went wrong"
     assert measures(open_page("compare", run=names)).loc["95% interval"].tolist() == ["no test links"] * 2
     app = open_page("compare", run=names, tab="settings")
     assert_no_crash(app)

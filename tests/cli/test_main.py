@@ -161,6 +161,11 @@ def test_relations_that_correspond(trained: tuple[Path, Run], capsys: pytest.Cap
     assert len(every) == len(run.table("correspondences"))
     assert main(["relations", run.id, "--models", str(models), "--least", "1"]) == 0
     assert "no corresponding relations" in capsys.readouterr().out
+    middle = run.table("correspondences")[["source_implies_target", "target_implies_source"]].max(axis=1).median()
+    shown = int((run.table("correspondences")[["source_implies_target", "target_implies_source"]].max(axis=1) >= middle).sum())
+    assert 0 < shown < len(every)
+    assert main(["relations", run.id, "--models", str(models), "--least", str(middle)]) == 0
+    assert f"{len(every) - shown:,} more with a probability below" in capsys.readouterr().out
     assert main(["relations", run.id, "--models", str(models), "--least", "2"]) == 2
     assert "--least must lie between 0 and 1" in one_line(capsys.readouterr().err)
 
