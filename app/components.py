@@ -27,7 +27,7 @@ from engine.explore.neighbourhood import IncidentTriples
 from engine.reviews.snapshot import Outcome
 from engine.runs.entities import LONGEST_QUERY, Entity, other
 from engine.runs.manifest import baseline_of
-from engine.runs.verdicts import Relation, Verdict, status_sentence
+from engine.runs.verdicts import Relation, Verdict, added_words, status_sentence
 from engine.runs.view import PairScore, Pool, RunView
 from engine.util.machine import as_machine_error
 
@@ -132,7 +132,7 @@ def verdict_badge(verdict: Verdict, added: int | None = None) -> None:
     style = VERDICTS[verdict]
     st.badge(f"{style.symbol} {style.word}", color=style.colour, help=status_sentence(verdict, added))
     if added is not None:
-        st.badge(f"added in round {added}", color="blue", help=status_sentence(verdict, added))
+        st.badge(added_words(added), color="blue", help=status_sentence(verdict, added))
 
 
 def review_badge(view: RunView, pair: PairScore) -> None:

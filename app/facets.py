@@ -15,7 +15,7 @@ from app.glossary import explain
 from app.palette import DIRECTION, UNKNOWN
 from app.state import PairsAddress
 from engine.explore.alignment import Alignment, FilterPart, Range, Score, within
-from engine.runs.verdicts import KNOWN
+from engine.runs.verdicts import KNOWN, NOT_ADDED
 from engine.util.arrays import BoolArray, IntArray
 
 Parts = Mapping[FilterPart, BoolArray]
@@ -185,7 +185,7 @@ def _kinds(address: PairsAddress, alignment: Alignment, parts: Parts) -> None:
         number = count("contradictions", alignment.contradicting)
         offered["contradictions"] = ("hierarchy contradictions", number, address.contradictions, "contradiction")
     if alignment.has_rounds or address.added:
-        offered["added"] = ("added in a round", count("added", alignment.rows["added"].to_numpy() > 0), address.added, "semi")
+        offered["added"] = ("added to training", count("added", alignment.rows["added"].to_numpy() != NOT_ADDED), address.added, "semi")
     labels = {name: f"{words} · {number:,}" for name, (words, number, _, _) in offered.items()}
     chosen = [name for name, (_, _, on, _) in offered.items() if on]
     pair_filters.pills(

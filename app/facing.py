@@ -138,7 +138,7 @@ def _added_words(faced: Facing) -> str:
     """Pairs that rounds trained on; a held-out link may confirm them, and training used the prediction and not the link."""
     confirmed = sum(pair.verdict in HELD_OUT for pair in faced.pairs if pair.evidence == "added in a round")
     known = f" ({confirmed:,} of them also by validation or test links, unseen in training)" if confirmed else ""
-    return f"by predictions added in a semi-supervised round{known}"
+    return f"by predictions that training started from or added in a round{known}"
 
 
 def strongest(shown: Shown) -> str:

@@ -52,7 +52,8 @@ TERMS: Final[Mapping[str, str]] = {
     "rank": "1 + the number of other candidates with an equal or higher score.",
     "relative attention": "Attention weight divided by the uniform weight: 1 if all messages of an entity are weighted equally.",
     "seed link": "A known link that training used.",
-    "semi": "Semi-supervised: after the basic training, adds its confident predictions as training pairs, in rounds.",
+    "semi": "Semi-supervised: after the basic training, adds its confident predictions as training pairs, in rounds. "
+    "Starting pairs are those that names, values or facts imply before any training.",
     "test link": "A known link held out for evaluation: training does not use it; accuracy is measured on it.",
     "correspondence": "Two relations correspond if one connects the matches of the entities that the other connects. Reversed: the "
     "target relation runs from tail to head.",

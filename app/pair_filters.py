@@ -154,7 +154,7 @@ def active(address: PairFilterAddress) -> list[tuple[str, tuple[str, ...]]]:
     if address.contradictions:
         found.append(("contradicts the hierarchy", ("contradictions",)))
     if address.added:
-        found.append(("added in a round", ("added",)))
+        found.append(("added to training", ("added",)))
     return found
 
 

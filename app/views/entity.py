@@ -19,7 +19,7 @@ from engine.errors import EngineError
 from engine.explore.description import known_facts
 from engine.explore.neighbourhood import Neighbour, neighbourhood
 from engine.runs.entities import LONGEST_QUERY, Entity, other
-from engine.runs.verdicts import CERTAIN_LINKS, PROBABLE, Verdict
+from engine.runs.verdicts import CERTAIN_LINKS, PROBABLE, Verdict, added_cell
 from engine.runs.view import Match, Pool
 
 SEARCH_LABEL = "Search by label, ID or URI"
@@ -210,7 +210,7 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
             "names": st.column_config.NumberColumn(format="%.3f", width="small", help="Name similarity."),
             "values": st.column_config.NumberColumn(format="%.3f", width="small", help="Similarity of other attribute values."),
             "probability": st.column_config.NumberColumn(format="percent", width="small", help=explain("calibrated probability")),
-            "added": st.column_config.TextColumn(help="The semi-supervised round that first added the pair to training."),
+            "added": st.column_config.TextColumn(help="The round that first added the pair to training; start: training started from it."),
         },
     )
 
@@ -232,7 +232,7 @@ def _match_row(opened: OpenRun, match: Match, candidate: Entity) -> dict[str, ob
         "cosine": match.cosine,
         "names": match.names,
         "values": match.values or None,
-        "added": None if match.added is None else f"round {match.added}",
+        "added": None if match.added is None else added_cell(match.added),
         "id": text.cell(candidate.short_id),
     }
 

@@ -15,7 +15,7 @@ from app.state import ExportAddress, PairsAddress
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.alignment import Alignment, PairOrder, Precision
 from engine.runs.entities import other
-from engine.runs.verdicts import VERDICTS
+from engine.runs.verdicts import VERDICTS, added_cell
 from engine.util.arrays import IntArray
 
 ROWS = 100  # of a page
@@ -160,7 +160,7 @@ def _rows(run: OpenRun, alignment: Alignment, positions: IntArray, *, wide: bool
         "match": [text.cell(theirs.title(entity)) for entity in part["match"]],
         "probability": part["probability"].to_numpy() if alignment.calibrated else None,
         "verdict": part["verdict"].astype(str).map(verdicts).to_numpy(),
-        "added": [f"round {number}" if number else "" for number in part["added"]] if alignment.has_rounds else None,
+        "added": [added_cell(number) for number in part["added"]] if alignment.has_rounds else None,
         "margin": part["margin"].to_numpy(),
         "CSLS": part["csls"].to_numpy(),
         "cosine": part["cosine"].to_numpy(),

@@ -18,7 +18,7 @@ from engine.explanation.explainer import Explainer
 from engine.explanation.value_evidence import PairValue, pair_values
 from engine.explore.neighbourhood import Edge, tied
 from engine.runs.entities import Entity
-from engine.runs.verdicts import Verdict, status_sentence
+from engine.runs.verdicts import START_ROUND, Verdict, status_sentence
 from engine.runs.view import PairScore, Pool, RunView
 from engine.util.arrays import FloatArray
 
@@ -273,5 +273,6 @@ def notes_on(explainer: Explainer, pair: PairScore) -> tuple[str, ...]:
     if pair.verdict == "seed link":
         notes.append(f"{status_sentence(pair.verdict, None)} A high score is therefore no discovery.")
     elif pair.added is not None:
-        notes.append(f"{status_sentence(pair.verdict, pair.added)} Its score is therefore partly that earlier prediction.")
+        earlier = "choice" if pair.added == START_ROUND else "prediction"
+        notes.append(f"{status_sentence(pair.verdict, pair.added)} Its score is therefore partly that earlier {earlier}.")
     return tuple(notes)

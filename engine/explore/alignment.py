@@ -21,7 +21,7 @@ from engine.evaluation.metrics import rate_interval
 from engine.explore.hierarchy import Contradiction, contradicting_rows, contradictions, hierarchies
 from engine.runs.entities import GraphView, other
 from engine.runs.tensors import check_numbers
-from engine.runs.verdicts import KNOWN, KNOWN_OF, VERDICTS, Known, looked_up, verdict_codes
+from engine.runs.verdicts import KNOWN, KNOWN_OF, NOT_ADDED, VERDICTS, Known, looked_up, verdict_codes
 from engine.runs.view import PROBABILITY_COLUMNS, RunView
 from engine.search import tie_tolerance
 from engine.util.arrays import BoolArray, Float32Array, IntArray
@@ -49,7 +49,7 @@ class PairFilter:
         incident: (E,) the entities to keep, for example those of a relation.
         conflicts: only matches that several entities claim.
         contradictions: only mutual best matches that contradict the graphs' hierarchies (:mod:`engine.explore.hierarchy`).
-        added: only pairs that a semi-supervised round trained on.
+        added: only pairs that training started from or that a semi-supervised round trained on.
     """
 
     known: frozenset[Known] = frozenset()
@@ -120,8 +120,8 @@ class Alignment:
 
     @cached_property
     def has_rounds(self) -> bool:
-        """Whether a semi-supervised round trained on any of the pairs."""
-        return bool((self.rows["added"] > 0).any())
+        """Whether training started from any of the pairs, or a semi-supervised round trained on it."""
+        return bool((self.rows["added"] != NOT_ADDED).any())
 
     @cached_property
     def known(self) -> npt.NDArray[np.int8]:
@@ -169,7 +169,7 @@ class Alignment:
         if wanted.contradictions:
             found["contradictions"] = self.contradicting
         if wanted.added:
-            found["added"] = self.rows["added"].to_numpy() > 0
+            found["added"] = self.rows["added"].to_numpy() != NOT_ADDED
         if wanted.text.strip():
             found["text"] = self._holding(wanted.text)
         return found
@@ -282,7 +282,7 @@ class Alignment:
             {
                 **texts,
                 "verdict": numbers["verdict"].astype("str"),
-                "added_in_round": numbers["added"].astype("Int64").mask(numbers["added"] == 0),
+                "added_in_round": numbers["added"].astype("Int64").mask(numbers["added"] == NOT_ADDED),
                 **{name: numbers[name] for name in ("probability", "csls", "cosine", "names", "margin")},
                 **{f"{side}_degree": numbers[name] for side, name in zip(SIDES, degrees, strict=True)},
                 "claims": numbers["claims"],
@@ -447,9 +447,7 @@ def _probability(view: RunView, side: Side, entity: IntArray, match: IntArray) -
 
 
 def _added(view: RunView, source: IntArray, target: IntArray, targets: int) -> npt.NDArray[np.int16]:
-    """(n,) the first round that trained on each pair, 0 where none did."""
-    if not view.has("selections"):
-        return np.zeros(len(source), dtype=np.int16)
-    table = view.run.table("selections").sort_values("round", kind="stable").drop_duplicates(["source", "target"])
+    """(n,) the first round that trained on each pair, ``START_ROUND`` where training started from it, ``NOT_ADDED`` otherwise."""
+    table = view.pairs_added()
     keys = table["source"].to_numpy(dtype=np.int64) * targets + table["target"].to_numpy(dtype=np.int64)
-    return looked_up(keys, table["round"].to_numpy(dtype=np.int16), source * targets + target, 0).astype(np.int16)
+    return looked_up(keys, table["round"].to_numpy(dtype=np.int16), source * targets + target, NOT_ADDED).astype(np.int16)

@@ -32,12 +32,26 @@ KNOWN_OF: Final[Mapping[Verdict, Known]] = {
     "unknown": "unknown",
 }
 """Whether a pair of each verdict is right."""
+START_ROUND: Final = 0
+"""In place of a round's number: training started from the pair."""
+NOT_ADDED: Final = -1
+"""In place of a round's number in columns: training used the pair by no prediction."""
+
+
+def added_words(added: int) -> str:
+    """When training first used a pair that no link gives; ``added``: the round, or ``START_ROUND``."""
+    return "starting pair" if added == START_ROUND else f"added in round {added}"
+
+
+def added_cell(added: int) -> str:
+    """The same for a narrow column; empty for ``NOT_ADDED``."""
+    return "" if added == NOT_ADDED else "start" if added == START_ROUND else f"round {added}"
 
 
 def status_words(verdict: Verdict, added: int | None) -> str:
-    """What is known of a pair, in a few words: what the links say, and whether a semi-supervised round trained on it. The same everywhere."""
+    """What is known of a pair, in a few words: what the links say, and whether training used it without a link. The same everywhere."""
     words = HELD_OUT.get(verdict, verdict)
-    return words if added is None else f"{words}, added in round {added}" if verdict != "unknown" else f"added in round {added}"
+    return words if added is None else f"{words}, {added_words(added)}" if verdict != "unknown" else added_words(added)
 
 
 def status_sentence(verdict: Verdict, added: int | None) -> str:
@@ -51,6 +65,8 @@ def status_sentence(verdict: Verdict, added: int | None) -> str:
     words = sentences.get(verdict) or f"{HELD_OUT[verdict].capitalize()}: held out for evaluation, not used in training."
     if added is None or verdict == SEED:
         return words
+    if added == START_ROUND:
+        return f"{words} Training started from this pair, which was derived from the two graphs, not from a known link."
     return f"{words} Round {added} added the pair, as a prediction of the model, to the training pairs."
 
 

@@ -20,7 +20,7 @@ from engine.errors import AmbiguousEntityError, EntityError
 from engine.evaluation.metrics import untested_words
 from engine.runs.entities import Entity, FoldedTexts, GraphView, other, search_forms
 from engine.runs.tensors import RunLike, check_numbers, damaged, has_table, run_similarity
-from engine.runs.verdicts import CONTRADICTION, PROBABLE, ROLES, Relation, Verdict
+from engine.runs.verdicts import CONTRADICTION, PROBABLE, ROLES, START_ROUND, Relation, Verdict
 from engine.search import TIE_TOLERANCE, LiteralSimilarity, StructuralSimilarity, tie_tolerance
 from engine.search.csls import csls_score
 from engine.util.arrays import Float32Array, IntArray
@@ -48,7 +48,7 @@ class Match:
         names: similarity of the names; None where the run has none, or either entity.
         values: similarity of other attribute values, 0 where none is shared; None where the run does not look at them.
         probability: that the pair is right, for the best match of an entity of a calibrated run.
-        added: the first semi-supervised round that trained on the pair, None if none did.
+        added: the first semi-supervised round that trained on the pair, 0 if training started from it, None otherwise.
     """
 
     rank: int
@@ -267,12 +267,19 @@ class RunView:
             for side, part in parts.items()
         }
 
+    def pairs_added(self) -> pd.DataFrame:
+        """source, target, round of each pair that training used without a link: the first round that trained on it, or ``START_ROUND``."""
+        columns = ["source", "target", "round"]
+        tables = [self.run.table("start")[columns[:2]].assign(round=START_ROUND)] if self.has("start") else []
+        tables += [self.run.table("selections")[columns]] if self.has("selections") else []
+        if not tables:
+            return pd.DataFrame(columns=columns, dtype="int64")
+        return pd.concat(tables).sort_values("round", kind="stable").drop_duplicates(columns[:2], ignore_index=True).astype("int64")
+
     @cached_property
     def _added(self) -> dict[tuple[int, int], int]:
-        """(source, target) -> the first semi-supervised round that trained on the pair."""
-        if not self.has("selections"):
-            return {}
-        table = self.run.table("selections").sort_values("round", ascending=False, kind="stable")
+        """(source, target) -> the first round that trained on the pair, ``START_ROUND`` where training started from it."""
+        table = self.pairs_added()
         return dict(zip(zip(table["source"].tolist(), table["target"].tolist(), strict=True), table["round"].tolist(), strict=True))
 
     @cached_property
@@ -283,7 +290,7 @@ class RunView:
         return found
 
     def added_with(self, source: int) -> Sequence[int]:
-        """The targets of the pairs of a source entity that semi-supervised rounds trained on."""
+        """The targets of the pairs of a source entity that training started from or that semi-supervised rounds trained on."""
         return self._added_with.get(source, ())
 
     def has(self, table: str) -> bool:
@@ -314,7 +321,7 @@ class RunView:
         return self._probabilities[side].get((index, match))
 
     def added(self, source: int, target: int) -> int | None:
-        """The first semi-supervised round that trained on a pair, None if none did."""
+        """The first semi-supervised round that trained on a pair, ``START_ROUND`` if training started from it, None otherwise."""
         return self._added.get((source, target))
 
     def hubness(self, side: Side, pool: Pool = "all") -> Float32Array:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.alignment import Alignment, PairFilter, alignments, incident_entities, relation_members, within
-from engine.runs.verdicts import KNOWN, KNOWN_OF, VERDICTS, verdict_codes
+from engine.runs.verdicts import KNOWN, KNOWN_OF, NOT_ADDED, START_ROUND, VERDICTS, status_sentence, status_words, verdict_codes
 from engine.runs.view import RunView
 from tests.effort import examples
 from tests.run_fixture import MemoryRun, sample_run
@@ -21,7 +21,7 @@ ALL = PairFilter()
 
 
 def with_more(run: MemoryRun) -> MemoryRun:
-    """The run, with probabilities of some best matches (and of one that is not), and with rounds that trained on two pairs."""
+    """The run, with probabilities of some best matches (and of one that is not), rounds that trained on two pairs, and two pairs to start from."""
     matches = run.tables["matches"]
     best = matches[matches["rank"] == 1]
     part = best[best["entity"] % 3 == 0][["graph", "entity", "match"]].assign(
@@ -29,9 +29,13 @@ def with_more(run: MemoryRun) -> MemoryRun:
     )
     other = pd.DataFrame({"graph": ["source"], "entity": [1], "match": [-1], "probability": [0.5]})
     first = best[best["graph"] == "source"].iloc[[20, 21, 20]]
+    start = best[best["graph"] == "source"].iloc[[21, 22]]
+    begun = pd.DataFrame({"source": start["entity"].to_numpy(), "target": start["match"].to_numpy(), "probability": 0.9})
     rounds = pd.DataFrame({"round": [2, 1, 1], "source": first["entity"].to_numpy(), "target": first["match"].to_numpy(), "score": 0.5})
-    tables = {**run.tables, "probabilities": pd.concat([part, other], ignore_index=True), "selections": rounds}
-    return replace(run, tables=tables, manifest={**run.manifest, "files": {"probabilities.parquet": {}, "selections.parquet": {}}})
+    tables = {**run.tables, "probabilities": pd.concat([part, other], ignore_index=True), "selections": rounds, "start": begun}
+    return replace(
+        run, tables=tables, manifest={**run.manifest, "files": {f"{name}.parquet": {} for name in ("probabilities", "selections", "start")}}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +57,7 @@ def test_every_row_says_what_the_pair_itself_says(view: RunView, both: dict[Side
         pair = view.pair(source, target)
         assert row.verdict == pair.verdict
         assert (row.csls, row.cosine) == pytest.approx((pair.csls, pair.cosine), abs=1e-5)
-        assert row.added == (pair.added or 0)
+        assert row.added == (NOT_ADDED if pair.added is None else pair.added)
         expected = view.probability(side, row.entity, row.match)
         assert np.isnan(row.probability) if expected is None else row.probability == pytest.approx(expected)
         runner_up = view.matches(side, row.entity, top=2)[1]
@@ -139,7 +143,7 @@ def test_filters_keep_the_rows_that_pass_all_of_their_parts(both: dict[Side, Ali
             for value, (low, high) in ((row.probability, wanted.probability), (row.csls, wanted.csls), (row.degree, wanted.degree))
         )
         and (row.claims > 1 or not wanted.conflicts)
-        and (row.added > 0 or not wanted.added)
+        and (row.added >= START_ROUND or not wanted.added)
     ]
     assert alignment.select(wanted).tolist() == expected
 
@@ -263,7 +267,22 @@ def test_a_download_puts_source_before_target(view: RunView, both: dict[Side, Al
         assert (message.source_label, message.source_uri, message.source_degree) == (one.label, one.uri, one.degree)
         assert (message.target_label, message.target_uri, message.target_degree) == (two.label, two.uri, two.degree)
         assert message.verdict == row.verdict
-        assert pd.isna(message.added_in_round) if row.added == 0 else message.added_in_round == row.added
+        assert pd.isna(message.added_in_round) if row.added == NOT_ADDED else message.added_in_round == row.added
+
+
+def test_a_pair_that_training_started_from_was_not_added_by_a_round(view: RunView, both: dict[Side, Alignment]) -> None:
+    """Every round trains on the pairs of the start as well; that is no prediction of the model."""
+    rows = both["source"].rows
+    best = rows.set_index("entity")
+    started, chosen = view.run.table("start")["source"].tolist(), view.run.table("selections")["source"].tolist()
+    assert [best.loc[entity, "added"] for entity in started] == [START_ROUND] * 2
+    assert best.loc[chosen[0], "added"] == 1
+    assert (rows["added"] == NOT_ADDED).sum() == len(rows) - 3
+    assert set(view.added_with(started[0])) == {best.loc[started[0], "match"]}
+    assert status_words("unknown", START_ROUND) == "starting pair"
+    sentence = status_sentence("unknown", START_ROUND)
+    assert "started from this pair" in sentence
+    assert "Round" not in sentence
 
 
 def test_a_run_without_probabilities_and_rounds(both: dict[Side, Alignment]) -> None:
