@@ -20,7 +20,7 @@ import polars as pl
 # that compares names.
 
 MAX_LABEL = 500
-NAME_ATTRIBUTES = ("preflabel", "label", "name")  # best first; compared with the attribute's local name in lower case
+NAME_ATTRIBUTES = ("preflabel", "label", "name", "title")  # best first; compared with the attribute's local name in lower case
 ENOUGH = 0.5  # an attribute that names fewer of the entities is no replacement for speaking identifiers
 
 MISSING: Final = frozenset(
@@ -50,10 +50,10 @@ def label_entities(entities: Sequence[str], attributes: pd.DataFrame, wanted: st
     Args:
         entities: E identifiers.
         attributes: columns ``entity`` (index into ``entities``), ``attribute``, ``value``; their order is of no account.
-        wanted: the attribute that holds the names, by its full or local name; None looks for well-known ones.
+        wanted: the attribute that holds the names, by its full or local name; None, or one that this graph lacks: well-known ones.
         languages: of several names of an entity, which to prefer (:func:`rank_languages`).
     """
-    names = find_name_attributes(attributes, wanted)
+    names = naming_attributes(attributes, wanted)
     labels = list(attribute_names(attributes, names, len(entities), languages)) if names else [""] * len(entities)
     if sum(map(bool, labels)) < ENOUGH * len(entities):
         labels = [label or label_from_identifier(entity) for label, entity in zip(labels, entities, strict=True)]
@@ -68,6 +68,11 @@ def find_name_attributes(attributes: pd.DataFrame, wanted: str | None = None) ->
     kinds = [tuple(name for name in present if local_name(name).lower() == known) for known in NAME_ATTRIBUTES]
     # max keeps the first of equals, so the order of NAME_ATTRIBUTES decides between attributes that everything has.
     return max(kinds, key=lambda names: attributes.loc[attributes["attribute"].isin(names), "entity"].nunique() if names else 0)
+
+
+def naming_attributes(attributes: pd.DataFrame, wanted: str | None = None) -> tuple[str, ...]:
+    """The wanted attributes; in a graph that has none of them, the well-known ones."""
+    return find_name_attributes(attributes, wanted) or find_name_attributes(attributes)
 
 
 def attribute_names(attributes: pd.DataFrame, names: Sequence[str], num_entities: int, languages: Sequence[str] = ()) -> tuple[str, ...]:
@@ -88,7 +93,7 @@ def attribute_names(attributes: pd.DataFrame, names: Sequence[str], num_entities
 
 def name_languages(attributes: pd.DataFrame, wanted: str | None = None) -> Counter[str]:
     """Language -> how many entities have a name in it; "" are names without a language."""
-    pairs = {(entity, language_of(value)) for entity, value in _named(attributes, find_name_attributes(attributes, wanted))}
+    pairs = {(entity, language_of(value)) for entity, value in _named(attributes, naming_attributes(attributes, wanted))}
     return Counter(language for _, language in pairs)
 
 
@@ -130,7 +135,7 @@ def several_names(attributes: pd.DataFrame, wanted: str | None = None) -> frozen
     table = attributes[["entity", "attribute"]]
     full = set(table.loc[table.duplicated(), "attribute"].unique())
     local = table.assign(attribute=table["attribute"].map({name: local_name(name) for name in table["attribute"].unique()}))
-    labels = table.loc[table["attribute"].isin(find_name_attributes(attributes, wanted)), "entity"]
+    labels = table.loc[table["attribute"].isin(naming_attributes(attributes, wanted)), "entity"]
     found = {*full, *local.loc[local.duplicated(), "attribute"].unique()}
     return frozenset(map(str, found)) | (frozenset({LABELS}) if labels.duplicated().any() else frozenset())
 

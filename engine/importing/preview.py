@@ -17,7 +17,7 @@ from engine.config import DataConfig, RunConfig
 from engine.data.assembly import build_task, header_links
 from engine.data.inspection import SEVERITIES, GraphSummary, Inspection, inspect_task
 from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Side
-from engine.data.labels import find_name_attributes, name_languages, preferred_language, rank_languages
+from engine.data.labels import name_languages, naming_attributes, preferred_language, rank_languages
 from engine.data.links import respelling_findings
 from engine.data.readers import RawDataset, RawGraph
 from engine.data.readers.naming import looks_like_data
@@ -336,7 +336,7 @@ def _preview(
     return Preview(
         format=format,
         files=files,
-        graphs={side: _graph(task, side, inspection, tongues[side], ranked[side]) for side in SIDES},
+        graphs={side: _graph(task, side, inspection, tongues[side], ranked[side], config.name_attribute) for side in SIDES},
         links=inspection.links,
         link_sample=tuple(known[:SAMPLES]),
         findings=on_the_page(findings),
@@ -347,7 +347,9 @@ def _preview(
     )
 
 
-def _graph(task: AlignmentTask, side: Side, inspection: Inspection, tongues: Mapping[str, int], ranked: Sequence[str]) -> UnderstoodGraph:
+def _graph(
+    task: AlignmentTask, side: Side, inspection: Inspection, tongues: Mapping[str, int], ranked: Sequence[str], wanted: str | None
+) -> UnderstoodGraph:
     graph = task.graph(side)
     counts = np.bincount(graph.triples[:, 1], minlength=graph.num_relations)
     most = np.argsort(-counts, kind="stable")[:LISTED]
@@ -357,7 +359,7 @@ def _graph(task: AlignmentTask, side: Side, inspection: Inspection, tongues: Map
         namespaces=_namespaces(graph.entities),
         relations=tuple((graph.relations[at], int(counts[at])) for at in most),
         triples=tuple((graph.entities[head], graph.relations[relation], graph.entities[tail]) for head, relation, tail in chosen.tolist()),
-        names=_name_candidates(graph),
+        names=_name_candidates(graph, wanted),
         languages=tuple(sorted(tongues.items(), key=lambda one: (-one[1], one[0]))),
         preferred=preferred_language(tongues, ranked),
     )
@@ -369,11 +371,11 @@ def _namespaces(entities: Sequence[str]) -> tuple[tuple[str, int], ...]:
     return tuple(counts.most_common(5))
 
 
-def _name_candidates(graph: KnowledgeGraph) -> tuple[NameCandidate, ...]:
+def _name_candidates(graph: KnowledgeGraph, wanted: str | None) -> tuple[NameCandidate, ...]:
     table = graph.attributes
     if table.empty:
         return ()
-    now = set(find_name_attributes(table))
+    now = set(naming_attributes(table, wanted))
     stats = table.groupby("attribute", sort=False).agg(entities=("entity", "nunique"), values=("value", "nunique"), rows=("value", "size"))
     stats["distinct"] = stats["values"] / stats["rows"]
     stats["rank"] = stats["entities"] * stats["distinct"] * (1 + stats.index.isin(now))

@@ -114,6 +114,19 @@ def test_a_wanted_attribute(wanted: str) -> None:
     assert label_entities(ENTITIES, rows, wanted) == ("1", "2", "")
 
 
+def test_a_graph_that_lacks_the_wanted_attribute_keeps_its_names() -> None:
+    """One setting names both graphs, which rarely call their names the same."""
+    rows = table((0, LABEL, '"Eins"@de'), (1, LABEL, '"Zwei"@de'))
+    assert label_entities(ENTITIES, rows, "nick") == label_entities(ENTITIES, rows) == ("Eins", "Zwei", "")
+    assert name_languages(rows, "nick") == {"de": 2}
+
+
+def test_titles_are_names_where_nothing_else_is() -> None:
+    title = "http://purl.org/dc/terms/title"
+    assert find_name_attributes(table((0, title, "M"), (1, title, "Alien"))) == (title,)
+    assert find_name_attributes(table((0, title, "Dr."), (0, LABEL, "Eins"))) == (LABEL,)
+
+
 @pytest.mark.parametrize("end", ["\x85", "\x1c", "\x1d", "\x1e", "\x1f", "\u2028", "\u2029", "\x0b", "\x0c", "\r", "\n", "\t"])
 def test_every_line_end_and_separator_leaves_a_blank(end: str) -> None:
     assert clean_label(f"New{end}York") == "New York"
