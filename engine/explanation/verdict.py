@@ -26,6 +26,7 @@ LEVELS: Final[tuple[tuple[float, str], ...]] = (
 )
 """What a calibrated probability means, from which on."""
 DIFFERENT: Final = frozenset({"Probably different", "Very likely different"})
+TRAINED_ON: Final = "Each other's best match, but the run trained on this pair without a known link"
 CLOSE: Final = 0.05
 """A rival with a smaller margin of CSLS is close."""
 UNLIKE: Final = 0.3
@@ -72,7 +73,9 @@ def verdict_line(found: Explanation, faced: Facing, rivals: Sequence[Match]) -> 
 
 
 def level_words(pair: PairScore, closest: Match | None) -> str:
-    """By the calibrated probability; without one by ranks and margin, and then never "very"."""
+    """By the calibrated probability; without one by ranks and margin, and then never "very". A pair that the run trained on without a link
+    looks right whether it is or not.
+    """
     if pair.verdict == SEED:
         return "Known to be the same (seed link)"
     if pair.probability is not None:
@@ -81,7 +84,9 @@ def level_words(pair: PairScore, closest: Match | None) -> str:
     if not any(best):
         return "Probably different"
     close = closest is not None and pair.csls - closest.csls < CLOSE
-    return "Uncertain" if close or not all(best) else "Probably the same"
+    if close or not all(best):
+        return "Uncertain"
+    return "Probably the same" if pair.added is None or pair.verdict in HELD_OUT else TRAINED_ON
 
 
 def neighbour_reason(faced: Facing) -> str:

@@ -99,6 +99,10 @@ def test_without_a_probability_ranks_and_margin_decide_and_never_very() -> None:
     far, near = verdict_of(1, 2, csls=9.0, **best), verdict_of(1, 2, csls=rival_score() + CLOSE / 2, **best)
     assert far.startswith("Probably the same: ")
     assert far.endswith("no close rival.")
+    for added in (0, 3):
+        assert "trained on this pair" in verdict_of(1, 2, csls=9.0, added=added, **best), "it looks right whether it is or not"
+        assert verdict_of(1, 2, csls=9.0, added=added, **{**best, "verdict": "known test link"}).startswith("Probably the same: ")
+        assert verdict_of(1, 2, probability=0.8, added=added, **best).startswith("Probably the same: ")
     assert near.startswith("Uncertain: ")
     assert "is a close rival (margin +0.025)" in near
     assert verdict_of(1, 2, csls=9.0, **{**best, "rank_from_target": 2}).startswith("Uncertain: ")
