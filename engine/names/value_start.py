@@ -139,6 +139,6 @@ def start_finding(task: AlignmentTask) -> Finding | None:
         reason = why_no_start(task, shared_values(task.source, task.target))
         return Finding("few-seeds", "warning", f"Training is not possible yet: {reason}")
     many = count(shared, "name or value", "names and values")
-    start = f"{many} that both graphs have" if pairs is None else f"{count(pairs, 'pair')} of entities implied by {many} of both graphs"
+    start = f"{many} that both graphs have" if pairs is None else f"about {count(pairs, 'pair')} of entities implied by {many} of both graphs"
     message = f"There are no seed links. Semi-supervised and literal runs can start from {start}; basic runs need seed links."
     return Finding("few-seeds", "warning", message, advice="Add known links: a dozen already help, a few hundred help a lot.")
