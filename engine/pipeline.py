@@ -297,7 +297,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         where = f"{device_name(trainer.device)}, {count(trainer.threads, 'thread')}"
         if making.ranks.size > 1:
             where = f"{making.ranks.size} processes, each on {where}"
-        most = "" if making.config.variant == "basic" else "at most "  # what training starts from is looked for later, and makes epochs fewer
+        most = "" if trainer.start_known else "at most "
         making.on_event(Phase("train", f"Training {run_id} on {where}, {most}{trainer.epochs} epochs"))
         with clock.phase("train"):
             places: dict[str, Any] = {"checkpoints": RunCheckpoints(writer), "rows": RowFiles(writer.path)}
@@ -588,7 +588,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed, self_trained=self_trained)
     if structure.baseline is not None:
         notes["baseline"] = describe_baseline(structure.baseline, structure, task, evaluation, decoders)
-    if isinstance(probabilities.calibration, Uncalibrated):
+    if isinstance(probabilities.calibration, Uncalibrated) and not only_structure(making, structure):
         making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))
     making.on_event(Phase("write", f"Writing {task.name}/{writer.run_id}"))
     with clock.phase("write"):
@@ -602,6 +602,11 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
             writer.write_table("names", pd.concat([one.table(side) for side, one in tables], ignore_index=True))
             write_values(writer, values)
     return writer.finish(describe_run(making, structure, evaluation, notes))
+
+
+def only_structure(making: Making, structure: Structure) -> bool:
+    """Whether a finished run is the structure that a literal run goes by, which has probabilities of its own."""
+    return making.above is not None and structure.training["status"] == "finished"
 
 
 def describe_baseline(
