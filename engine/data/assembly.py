@@ -366,8 +366,11 @@ def _encode_links(
 
 def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:
     """What of the links files was not used, and what was turned."""
-    for links in parts.values():
+    for part, links in parts.items():
         used, left_out = len(links.sources), sum(links.left_out.values())
+        if part == "all" and not used and not left_out and not links.apart:
+            advice = "If there should be some, check the file; semi-supervised and literal training can start without known links."
+            yield Finding("no-links-in-file", "warning", f"{links.path.name} has no links, so none are known.", advice=advice)
         if left_out:
             rows = count(used + left_out + len(links.apart), "row")
             message = f"{links.path.name}: {used:,} of {rows} are used as links; left out are {listed_counts(links.left_out)}."
