@@ -88,7 +88,7 @@ def too_few_pairs(what: str) -> str:
     """Why nothing can be estimated, and how the quality of the matches can be known all the same."""
     return (
         "Without validation links, probabilities are estimated from pairs of entities that are each other's best match, but there are too few: "
-        f"{what} (at least {LEAST_PAIRS} are needed). To measure how many matches are right, review a random sample on the page Review, or add "
+        f"{what} (at least {LEAST_PAIRS} are needed). To measure how many matches are correct, review a random sample on the page Review, or add "
         "known links. Scores and ranks are not affected."
     )
 
