@@ -435,7 +435,11 @@ def _duplicate_triples(path: Path, repeated: Sequence[IntArray], graph: Knowledg
 def _unknown_ends(path: Path, entities: pl.Series) -> tuple[Finding, ...]:
     if not len(entities):
         return ()
-    message = f"{len(entities):,} linked entities are not in {path.name}; they were added as entities without triples."
+    subject, they = (
+        count(len(entities), "linked entity is", "linked entities are"),
+        "it was added as an entity" if len(entities) == 1 else "they were added as entities",
+    )
+    message = f"{subject} not in {path.name}; {they} without triples."
     return (Finding("unknown-link-entities", "warning", message, len(entities), tuple(entities[:3]), "Check their spelling."),)
 
 

@@ -355,7 +355,12 @@ def _equal_keys(task: AlignmentTask, links: IntArray, key: Callable[[KnowledgeGr
 
 
 def _named_pairs(task: AlignmentTask, links: IntArray) -> tuple[str, ...]:
-    return tuple(f"{task.source.labels[left]} = {task.target.labels[right]}" for left, right in links[:NUM_EXAMPLES])
+    return tuple(f"{_shown(task.source, left)} = {_shown(task.target, right)}" for left, right in links[:NUM_EXAMPLES])
+
+
+def _shown(graph: KnowledgeGraph, entity: int) -> str:
+    """An entity's label, its identifier where it has none."""
+    return graph.labels[entity] or graph.entities[entity]
 
 
 def comparable(label: str) -> str:

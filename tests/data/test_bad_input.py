@@ -284,6 +284,8 @@ class TestLinks:
         put(openea / "ent_links", (openea / "ent_links").read_text() + "http://left.org/Rom\thttp://right.org/Rome\n")
         task = load_task(openea)
         assert codes(task)["unknown-link-entities"] == 1
+        message = next(finding.message for finding in task.findings if finding.code == "unknown-link-entities")
+        assert message == "1 linked entity is not in rel_triples_1; it was added as an entity without triples."
         assert task.source.degrees[task.source.index["http://left.org/Rom"]] == 0
 
     def test_all_unknown(self, openea: Path) -> None:
