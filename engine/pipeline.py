@@ -37,7 +37,7 @@ from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, em
 from engine.data.shards import files_folder
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
 from engine.decoding import TOP
-from engine.errors import ConfigError, DivergenceError, StoppedError
+from engine.errors import ConfigError, DataError, DivergenceError, StoppedError, TrainingError
 from engine.evaluation.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
 from engine.evaluation.calibration import Uncalibrated
 from engine.evaluation.decoders import DecodingEvaluation
@@ -80,6 +80,7 @@ from engine.training.inheritance import Inheritance
 from engine.training.orders import Embed, FeatureRows, carried_out, kept_parts
 from engine.training.schedule import ONE_BATCH, batch_size
 from engine.training.semi import Round, Selection
+from engine.training.start import why_not_trained
 from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
 from engine.training.worker import dealt, lead, leading
 from engine.util.distributed import ALONE, Ranks, local_processes
@@ -379,7 +380,7 @@ def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
     """Names beside the structure of a finished semi run."""
     task, config = making.task, making.config
     with making.clock.phase("names"):  # first, so that a mistake in them costs no training
-        literal = literal_part(making)
+        literal = literal_part_or_obstacle(making)
     for finding in literal.findings:
         making.on_event(Phase(NOTE, note_on(finding)))
     semi = replace(config, variant="semi")
@@ -497,6 +498,21 @@ def literal_part(making: Making) -> LiteralPart:
     return LiteralPart(
         names, every[0], every[1], encoded, (*names.findings, *left_out_finding(*every), *encoded.findings, *leak_warning(task, encoded.similarity))
     )
+
+
+def literal_part_or_obstacle(making: Making) -> LiteralPart:
+    """The same; where no pair could be started from, whatever the names, that is said in place of what the names lack.
+
+    Raises:
+        ConfigError, DataError: as :func:`literal_part`.
+        TrainingError: there is nothing to start from.
+    """
+    try:
+        return literal_part(making)
+    except DataError as error:
+        if error.path is None and (obstacle := why_not_trained(making.task, replace(making.config, variant="semi"))):
+            raise TrainingError(obstacle) from error
+        raise
 
 
 def compared_names(task: AlignmentTask, names: Names, config: LiteralConfig, side: Side) -> AllNames:

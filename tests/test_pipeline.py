@@ -196,6 +196,7 @@ def no_links(folder: Path, *, labels: tuple[str, str] = ("left", "right")) -> Pa
         (("same", "same"), "semi", {}, "too many entities have, so no pair of entities follows"),
         (("...", "..."), "semi", {}, "share only values without meaning"),
         (("left {}", "right {}"), "literal", {"literal.names": "attribute:title", "literal.weight": 0.5}, "share no name or value to start from"),
+        (("NA", "NA"), "literal", {"literal.names": "attribute:title", "literal.weight": 0.5}, "share only values without meaning"),
         (("word {}", "word {}"), "basic", {"training.patience": 2}, "the basic variant"),
     ],
 )
