@@ -863,7 +863,10 @@ def suggested_probability(run: OpenRun) -> float:
         ExportError: the run has no probabilities.
     """
     if (threshold := run.suggested_threshold()) is None:
-        raise ExportError(f"run {run.id} has no probabilities, so no threshold can be suggested; remove the minimum probability.")
+        raise ExportError(
+            f"run {run.id} has no probabilities, so no threshold can be suggested; export without a minimum probability. "
+            f"{run.view.why_no_probabilities}"
+        )
     return threshold.probability
 
 

@@ -66,6 +66,10 @@ class DataError(EngineError):
         super().__init__(printable(f"{place}{message}"))
 
 
+class NoRowsError(DataError):
+    """A table is empty, or has nothing but a header: of known links that means that there are none."""
+
+
 class DataImportError(EngineError):
     """The files cannot be imported as they are, or not under this name."""
 

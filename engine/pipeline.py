@@ -37,7 +37,7 @@ from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, em
 from engine.data.shards import files_folder
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
 from engine.decoding import TOP
-from engine.errors import ConfigError, DivergenceError, StoppedError
+from engine.errors import ConfigError, DataError, DivergenceError, StoppedError, TrainingError
 from engine.evaluation.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
 from engine.evaluation.calibration import Uncalibrated
 from engine.evaluation.decoders import DecodingEvaluation
@@ -80,6 +80,7 @@ from engine.training.inheritance import Inheritance
 from engine.training.orders import Embed, FeatureRows, carried_out, kept_parts
 from engine.training.schedule import ONE_BATCH, batch_size
 from engine.training.semi import Round, Selection
+from engine.training.start import why_not_trained
 from engine.training.trainer import DIVIDED, Progress, Trained, Trainer, split_embeddings, task_adjacency
 from engine.training.worker import dealt, lead, leading
 from engine.util.distributed import ALONE, Ranks, local_processes
@@ -297,7 +298,7 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         where = f"{device_name(trainer.device)}, {count(trainer.threads, 'thread')}"
         if making.ranks.size > 1:
             where = f"{making.ranks.size} processes, each on {where}"
-        most = "" if making.config.variant == "basic" else "at most "  # what training starts from is looked for later, and makes epochs fewer
+        most = "" if trainer.start_known else "at most "
         making.on_event(Phase("train", f"Training {run_id} on {where}, {most}{trainer.epochs} epochs"))
         with clock.phase("train"):
             places: dict[str, Any] = {"checkpoints": RunCheckpoints(writer), "rows": RowFiles(writer.path)}
@@ -379,7 +380,7 @@ def literal_run(making: Making, run_id: str, should_stop: Callable[[], bool]) ->
     """Names beside the structure of a finished semi run."""
     task, config = making.task, making.config
     with making.clock.phase("names"):  # first, so that a mistake in them costs no training
-        literal = literal_part(making)
+        literal = literal_part_or_obstacle(making)
     for finding in literal.findings:
         making.on_event(Phase(NOTE, note_on(finding)))
     semi = replace(config, variant="semi")
@@ -499,6 +500,21 @@ def literal_part(making: Making) -> LiteralPart:
     )
 
 
+def literal_part_or_obstacle(making: Making) -> LiteralPart:
+    """The same; where no pair could be started from, whatever the names, that is said in place of what the names lack.
+
+    Raises:
+        ConfigError, DataError: as :func:`literal_part`.
+        TrainingError: there is nothing to start from.
+    """
+    try:
+        return literal_part(making)
+    except DataError as error:
+        if error.path is None and (obstacle := why_not_trained(making.task, replace(making.config, variant="semi"))):
+            raise TrainingError(obstacle) from error
+        raise
+
+
 def compared_names(task: AlignmentTask, names: Names, config: LiteralConfig, side: Side) -> AllNames:
     """All names of a graph's entities where they come from its labels; a file, an attribute or identifiers are used as they are."""
     origin = (config.names_source if side == "source" else config.names_target) or config.names
@@ -588,7 +604,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed, self_trained=self_trained)
     if structure.baseline is not None:
         notes["baseline"] = describe_baseline(structure.baseline, structure, task, evaluation, decoders)
-    if isinstance(probabilities.calibration, Uncalibrated):
+    if isinstance(probabilities.calibration, Uncalibrated) and not only_structure(making, structure):
         making.on_event(Phase(NOTE, f"info: {probabilities.calibration.reason}"))
     making.on_event(Phase("write", f"Writing {task.name}/{writer.run_id}"))
     with clock.phase("write"):
@@ -602,6 +618,11 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
             writer.write_table("names", pd.concat([one.table(side) for side, one in tables], ignore_index=True))
             write_values(writer, values)
     return writer.finish(describe_run(making, structure, evaluation, notes))
+
+
+def only_structure(making: Making, structure: Structure) -> bool:
+    """Whether a finished run is the structure that a literal run goes by, which has probabilities of its own."""
+    return making.above is not None and structure.training["status"] == "finished"
 
 
 def describe_baseline(

@@ -196,6 +196,7 @@ def no_links(folder: Path, *, labels: tuple[str, str] = ("left", "right")) -> Pa
         (("same", "same"), "semi", {}, "too many entities have, so no pair of entities follows"),
         (("...", "..."), "semi", {}, "share only values without meaning"),
         (("left {}", "right {}"), "literal", {"literal.names": "attribute:title", "literal.weight": 0.5}, "share no name or value to start from"),
+        (("NA", "NA"), "literal", {"literal.names": "attribute:title", "literal.weight": 0.5}, "share only values without meaning"),
         (("word {}", "word {}"), "basic", {"training.patience": 2}, "the basic variant"),
     ],
 )
@@ -227,6 +228,24 @@ def test_without_links_a_training_starts_from_what_it_found_before(tmp_path: Pat
 
     look = training.start_pairs
     monkeypatch.setattr(training, "start_pairs", lambda *given: found.append(1) or look(*given))
-    run = train_run(no_links(tmp_path / "data", labels=("word {}", "word {}")), variant("semi"), RunStore(tmp_path / "models")).run
+    store, events = RunStore(tmp_path / "models"), list[Any]()
+    run = train_run(no_links(tmp_path / "data", labels=("word {}", "word {}")), epochs_by_default("semi"), store, on_event=events.append).run
     assert len(found) == 1
     assert len(run.table("start")) >= 5
+    epochs = next(event.epochs for event in events if isinstance(event, Progress))
+    assert next(event.detail for event in events if isinstance(event, Phase) and event.name == "train").endswith(f", {epochs} epochs")
+
+
+def epochs_by_default(name: str) -> RunConfig:
+    """A config whose number of epochs depends on how many pairs training starts with."""
+    return variant(name).with_values({"training.epochs": None, "semi.round_epochs": None})
+
+
+def test_a_literal_training_reports_nothing_about_the_probabilities_of_its_structure(tmp_path: Path) -> None:
+    notes: list[str] = []
+    folder, store = no_links(tmp_path / "data", labels=("word {}", "word {}")), RunStore(tmp_path / "models")
+    for name in ("literal", "semi"):
+        asked = variant(name).with_values({"literal.names": "attribute:title", "literal.weight": 0.5, "training.epochs": 6 + (name == "semi")})
+        train_run(folder, asked, store, on_event=lambda event: notes.append(getattr(event, "detail", "")))
+        reported = [note for note in notes if "probabilities of this run cannot be given" in note]
+        assert len(reported) == (name == "semi")

@@ -248,6 +248,8 @@ def _notes(expected: ExpectedQuality) -> None:
     if expected.conflicts is not None:
         icon = "warning" if expected.conflicts.contradicting or any(expected.conflicts.shared.values()) else "info"
         st.caption(f":material/{icon}: {text.plain(' '.join(expected.conflicts.sentences()), 800)}")
+    if expected.precision is not None and expected.without_probability:
+        st.caption(f":material/info: {expected.not_covered()}")
     if expected.precision is not None and expected.unchecked:
         st.caption(f":material/warning: {UNCHECKED}")
     if expected.measured is not None and expected.measured.judged and expected.home is not None:

@@ -161,5 +161,15 @@ def show_result(table: ExportTable, fmt: Format, path: Path, sample: SampleEstim
     drawn = None if sample is None else sample.to_dict()
     where = {"run": table.origin.run, "file": str(path), "format": fmt.name, "decoder": table.origin.decoder}
     print_json(
-        {**where, **counts, "expected_precision": expected.precision, "estimated": expected.estimated, **known, **at_odds, "reviewed_sample": drawn}
+        {
+            **where,
+            **counts,
+            "min_probability": expected.least,
+            "expected_precision": expected.precision,
+            "estimated": expected.estimated,
+            "without_probability": expected.without_probability,
+            **known,
+            **at_odds,
+            "reviewed_sample": drawn,
+        }
     )

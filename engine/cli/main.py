@@ -451,7 +451,26 @@ def show_outcome(outcome: Outcome, models: Path, config: RunConfig, *, as_json: 
         both = f"{published['target_to_source']:.3f} target to source, {published['source_to_target']:.3f} source to target"
         print(f"as published, {run.manifest['baseline']['protocol']}: {both}")
     elsewhere = models_option(models)
+    print_estimated(run, elsewhere)
     print(f"next: python -m engine match {where} ENTITY{elsewhere}, or: make app{f' MODELS={shlex.quote(str(models))}' if elsewhere else ''}")
+
+
+def print_estimated(run: Run, elsewhere: str) -> None:
+    """Of a run whose probabilities were estimated without held-out links: that they were, the suggested threshold, and how to export by it.
+
+    Args:
+        elsewhere: the option that names the models folder; "" for the usual one.
+    """
+    stored = run.json("calibration") if "calibration.json" in run.manifest.get("files", {}) else {}
+    suggested = stored.get("suggested")
+    if not stored.get("fit", {}).get("estimated") or not suggested:
+        return
+    expected = f"expected precision {suggested['precision']:.0%}, expected recall {suggested['recall']:.0%}"
+    print(
+        "probabilities: estimated from the matches themselves, as too few links were held out to fit them on; "
+        f"suggested minimum {suggested['probability']:.3f} ({expected})"
+    )
+    print(f"next: python -m engine export {run.id} --min-probability suggested{elsewhere}")
 
 
 def run_summary(run: Run) -> dict[str, Any]:

@@ -366,8 +366,11 @@ def _encode_links(
 
 def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:
     """What of the links files was not used, and what was turned."""
-    for links in parts.values():
+    for part, links in parts.items():
         used, left_out = len(links.sources), sum(links.left_out.values())
+        if part == "all" and not used and not left_out and not links.apart:
+            advice = "If there should be some, check the file; semi-supervised and literal training can start without known links."
+            yield Finding("no-links-in-file", "warning", f"{links.path.name} has no links, so none are known.", advice=advice)
         if left_out:
             rows = count(used + left_out + len(links.apart), "row")
             message = f"{links.path.name}: {used:,} of {rows} are used as links; left out are {listed_counts(links.left_out)}."
@@ -432,7 +435,11 @@ def _duplicate_triples(path: Path, repeated: Sequence[IntArray], graph: Knowledg
 def _unknown_ends(path: Path, entities: pl.Series) -> tuple[Finding, ...]:
     if not len(entities):
         return ()
-    message = f"{len(entities):,} linked entities are not in {path.name}; they were added as entities without triples."
+    subject, they = (
+        count(len(entities), "linked entity is", "linked entities are"),
+        "it was added as an entity" if len(entities) == 1 else "they were added as entities",
+    )
+    message = f"{subject} not in {path.name}; {they} without triples."
     return (Finding("unknown-link-entities", "warning", message, len(entities), tuple(entities[:3]), "Check their spelling."),)
 
 

@@ -285,9 +285,19 @@ def check_missing_names(task: AlignmentTask) -> Iterator[Finding]:
         missing = [entity for entity, label in enumerate(graph.labels) if label.strip() and is_missing(label)]
         if missing:
             examples = _examples(sorted({graph.labels[entity] for entity in missing}))
-            message = f"{count(len(missing), 'name')} of the {side} graph {'is' if len(missing) == 1 else 'are'} taken as missing and not compared."
+            message = f"{count(len(missing), 'name')} of the {side} graph {'is' if len(missing) == 1 else 'are'} taken as missing and not compared"
+            message += f"{_with_nameless(graph, len(missing))}."
             advice = "If such a name is meant as it is written, write it out: sodium instead of Na."
             yield Finding("names-taken-as-missing", "info", message, len(missing), examples, advice)
+
+
+def _with_nameless(graph: KnowledgeGraph, missing: int) -> str:
+    """How many entities have no name to compare, together with those whose name is missing."""
+    nameless = sum(not label for label in graph.labels)
+    if not nameless:
+        return ""
+    without = count(nameless, "entity that has none", "entities that have none")
+    return f"; with the {without}, {nameless + missing:,} of {graph.num_entities:,} entities have no name to compare"
 
 
 def check_contradicted_links(task: AlignmentTask) -> Iterator[Finding]:
@@ -355,7 +365,12 @@ def _equal_keys(task: AlignmentTask, links: IntArray, key: Callable[[KnowledgeGr
 
 
 def _named_pairs(task: AlignmentTask, links: IntArray) -> tuple[str, ...]:
-    return tuple(f"{task.source.labels[left]} = {task.target.labels[right]}" for left, right in links[:NUM_EXAMPLES])
+    return tuple(f"{_shown(task.source, left)} = {_shown(task.target, right)}" for left, right in links[:NUM_EXAMPLES])
+
+
+def _shown(graph: KnowledgeGraph, entity: int) -> str:
+    """An entity's label, its identifier where it has none."""
+    return graph.labels[entity] or graph.entities[entity]
 
 
 def comparable(label: str) -> str:

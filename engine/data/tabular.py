@@ -21,7 +21,7 @@ from engine.data.knowledge_graph import Finding
 from engine.data.parquet import open_parquet
 from engine.data.rows import FileTally, Rows, check_identifiers, long_row_findings
 from engine.data.texts import Texts
-from engine.errors import DataError
+from engine.errors import DataError, NoRowsError
 from engine.util.arrays import IntArray
 from engine.util.text import shorten
 
@@ -195,7 +195,7 @@ def read_columns(table: Table, roles: Sequence[Role], layout: Layout = FOUND_OUT
     positions, has_header = place(table, roles, layout)
     lines = table.lines if table.always_named else table.lines[1 if has_header else 0 :]
     if not len(lines):
-        raise DataError(f"this table has no rows; expected {_names(roles)}.", path=table.path)
+        raise NoRowsError(f"this table has no rows; expected {_names(roles)}.", path=table.path)
     tally = _tally(table, len(lines), _counts_rows(table, roles, layout))
     tally = dataclasses.replace(tally, headless=layout.header is None and not has_header)
     found = {
@@ -350,7 +350,7 @@ def _open_text(path: Path, layout: Layout, shapes: Sequence[Sequence[Role]]) -> 
     dialect = _dialect(path, layout, read_head(path, HEAD), shapes)
     grid = read_grid(path, dialect)
     if not len(grid):
-        raise DataError("this file is empty; expected a table.", path=path)
+        raise NoRowsError("this file is empty; expected a table.", path=path)
     return _text_table(path, grid, dialect)
 
 

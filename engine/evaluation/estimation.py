@@ -34,6 +34,7 @@ from engine.evaluation.calibration import (
     without_counterparts,
 )
 from engine.util.arrays import BoolArray, FloatArray, IntArray
+from engine.util.text import count
 
 ESTIMATED_ON: Final = ("similarity",)
 """The features that an estimate depends on."""
@@ -57,12 +58,12 @@ def estimate_calibration(decoder: Decoder, candidates: Candidates, seed: int = 0
     decoding = decoder.decode(candidates)
     positions = mutual_positions(decoding)
     if len(positions) < LEAST_PAIRS:
-        return Uncalibrated(too_few_pairs(len(positions), "pairs of entities are each other's best match"))
+        return Uncalibrated(too_few_pairs(f"only {count(len(positions), 'such pair')} in this run"))
     seen = scores(decoding, positions)
     removal = remove_counterparts(decoder, candidates, positions, seed)
     wrong = removal.wrong[:, 0]
     if len(wrong) < LEAST_PAIRS:
-        return Uncalibrated(too_few_pairs(len(wrong), "of them have another mutual best match if theirs is removed"))
+        return Uncalibrated(too_few_pairs(f"only {count(len(wrong), 'surely wrong pair')} to compare them with"))
     share = min(wrong_share(seen[:, 0], wrong), most_wrong(removal.rates, candidates.shape, len(positions)))
     model = fitted_on_shares(seen, probability_right(seen[:, 0], wrong, share))
     expected = model.probabilities(seen)
@@ -83,10 +84,12 @@ def estimate_calibration(decoder: Decoder, candidates: Candidates, seed: int = 0
     )
 
 
-def too_few_pairs(number: int, what: str) -> str:
+def too_few_pairs(what: str) -> str:
+    """Why nothing can be estimated, and how the quality of the matches can be known all the same."""
     return (
-        f"Without validation links, probabilities are estimated from the matches themselves, but only {number} {what} "
-        f"(at least {LEAST_PAIRS} are needed). Scores and ranks are not affected."
+        "Without validation links, probabilities are estimated from pairs of entities that are each other's best match, but there are too few: "
+        f"{what} (at least {LEAST_PAIRS} are needed). To measure how many matches are correct, review a random sample on the page Review, or add "
+        "known links. Scores and ranks are not affected."
     )
 
 

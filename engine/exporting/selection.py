@@ -408,7 +408,7 @@ def pairs_to_export(view: RunView, selection: ExportSelection, reviewed: Sequenc
     with_apart = selection.part == "all" and made.known_links and has_table(view.run, APART)
     apart = view.run.table(APART) if with_apart else pd.DataFrame()
     conflicts = _conflicts(made, alignment, positions, len(at_odds), repaired)
-    return ExportTable(view, origin, alignment, positions, accepted, _measured(made, selection), conflicts, apart)
+    return ExportTable(view, origin, alignment, positions, accepted, _measured(made, selection), conflicts, apart, least)
 
 
 def _chosen(alignment: Alignment, selection: ExportSelection, accepted: Mapping[tuple[int, int], DecidedPair]) -> IntArray:

@@ -167,6 +167,7 @@ class ExportTable:
         measured: how many predictions of this kind are right where validation and test links decide; None where that cannot be measured.
         conflicts: contradictions in the export; None where they were not counted.
         apart: mappings of the data that say less than equality (source, target, relation, confidence), for formats that can say so.
+        least: the minimum probability of the predictions; None without one.
     """
 
     view: RunView
@@ -177,6 +178,7 @@ class ExportTable:
     measured: Precision | None = None
     conflicts: Conflicts | None = None
     apart: pd.DataFrame = field(default_factory=pd.DataFrame)
+    least: float | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -237,16 +239,19 @@ class ExportTable:
             links=int(np.count_nonzero(certain & ~accepted & (verdicts != SEED).to_numpy())),
             accepted=int(accepted.sum()),
             estimated=len(guessed),
+            without_probability=int(np.count_nonzero(np.isnan(probability) & ~certain & (verdicts != SEED).to_numpy())),
+            least=self.least,
             precision=float(guessed.mean()) if len(guessed) else None,
             measured=self.measured,
             conflicts=self.conflicts,
             home=HomeFigure.of(self.view),
             unchecked=unchecked(self.view),
+            only_mutual=bool(self.view.stored_fit.get("estimated")),
         )
 
 
 UNCHECKED: Final = (
-    "No held-out links check these probabilities, which can be far too high where the graphs have little structure in common: "
+    "No held-out links check these probabilities, which can be too high where the graphs share few names or values, or little structure: "
     "review a random sample before you rely on them."
 )
 
@@ -279,6 +284,9 @@ class ExpectedQuality:
         conflicts: what is at odds.
         home: the figure on the page Home.
         unchecked: whether the probabilities were estimated without held-out links.
+        without_probability: predictions that have none, so that ``precision`` says nothing of them.
+        only_mutual: whether only pairs that are each other's best match have a probability.
+        least: the minimum probability of the predictions; None without one.
     """
 
     pairs: int
@@ -291,6 +299,9 @@ class ExpectedQuality:
     conflicts: Conflicts | None
     home: HomeFigure | None
     unchecked: bool = False
+    without_probability: int = 0
+    only_mutual: bool = False
+    least: float | None = None
 
     def kinds(self) -> list[str]:
         """Those that are certain, by kind."""
@@ -298,15 +309,25 @@ class ExpectedQuality:
         found = [count(number, words) for number, words in kinds if number]
         return [*found, f"{self.accepted:,} accepted by reviewers"] if self.accepted else found
 
+    def not_covered(self) -> str:
+        """How many predictions have no probability, and why."""
+        number, one = self.without_probability, self.without_probability == 1
+        has, it = ("has", "it") if one else ("have", "them")
+        best = "pairs that are each other's best match" if self.only_mutual else "the best match of an entity without a seed link"
+        verb = "get" if self.only_mutual else "gets"
+        return f"{count(number, 'further prediction')} {has} no probability, as only {best} {verb} one; this figure does not cover {it}."
+
     def sentence(self) -> str:
         """One line for the user."""
         among = self.kinds()
         listed = ", ".join(among[:-1]) + " and " * (len(among) > 1) + among[-1] if among else ""
         parts = [f"{count(self.pairs, 'pair')}{f', among them {listed}' if listed else ''}."]
+        parts += [f"Minimum probability {self.least:.3f}."] if self.least else []
         if self.conflicts is not None:
             parts += self.conflicts.sentences()
         if self.precision is not None:
             parts.append(f"Expected precision {self.precision:.1%} (mean probability of {count(self.estimated, 'prediction')}).")
+            parts += [self.not_covered()] if self.without_probability else []
             if self.unchecked:
                 parts.append(UNCHECKED)
         if self.measured is not None and self.measured.judged:

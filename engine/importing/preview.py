@@ -96,6 +96,14 @@ REMEDIES: Final[Mapping[str, Remedy]] = {
         "Upload known links, or use the seeds that names suggest.",
         "Provide known links with --links FILE, or use the seeds that names suggest with --seeds-from-names.",
     ),
+    "no-seeds-but-near": Remedy(
+        "Upload known links, or use the seeds that nearly equal names suggest.",
+        "Provide known links with --links FILE, or use the seeds that nearly equal names suggest with --seeds-from-names near.",
+    ),
+    "no-start": Remedy(
+        "Upload known links, or graphs that have more names or values in common.",
+        "Provide known links with --links FILE, or graphs that have more names or values in common.",
+    ),
     "few-seeds": Remedy(
         "Use the seeds that names suggest as well.",
         "Provide more with --links FILE, or use the seeds that names suggest with --seeds-from-names.",
@@ -340,7 +348,7 @@ def _preview(
         links=inspection.links,
         link_sample=tuple(known[:SAMPLES]),
         findings=on_the_page(findings),
-        expectation=expectation(len(task.train_links), _smaller(task)),
+        expectation=expectation(len(task.train_links), _smaller(task), not any(one.code in NO_SEEDS and one.severity == "error" for one in found)),
         suggestions=suggestions,
         chosen=chosen,
         fingerprint=task.fingerprint,
@@ -456,4 +464,16 @@ def _no_seeds(task: AlignmentTask, suggestions: SeedSuggestions) -> Finding:
     if suggestions.pairs:
         exact, near = (suggestions.count(likeness) for likeness in ("exact", "near"))
         message += f" Names suggest some: {count(exact, 'pair has', 'pairs have')} the same name, {near:,} nearly the same."
-    return Finding("no-seeds", "error" if pairs == 0 else "warning", message)
+    elif pairs == 0:
+        message += " Names suggest none."
+    return Finding(_no_seeds_code(suggestions), "error" if pairs == 0 else "warning", message)
+
+
+NO_SEEDS: Final = ("no-seeds", "no-seeds-but-near", "no-start")
+"""Codes of the finding that there are no links, by where links can come from: names that are equal, only nearly equal ones, neither."""
+
+
+def _no_seeds_code(suggestions: SeedSuggestions) -> str:
+    if suggestions.count("exact"):
+        return "no-seeds"
+    return "no-seeds-but-near" if suggestions.pairs else "no-start"

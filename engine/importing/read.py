@@ -22,7 +22,7 @@ from engine.data.readers.base import PART_WORDS, Part, tallies
 from engine.data.readers.exports import read_export
 from engine.data.readers.naming import APART
 from engine.data.readers.rdf import read_graph, read_same_as
-from engine.data.readers.tables import links_by_part, read_apart, read_attributes, read_graph_tables, with_apart
+from engine.data.readers.tables import links_by_part, links_or_none, read_apart, read_attributes, read_graph_tables, with_apart
 from engine.data.rows import Rows, read_tabbed_literals
 from engine.data.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, Layout, Role, read_table, table_suffix
 from engine.data.texts import Texts
@@ -246,11 +246,16 @@ class _FileByFile:
     def _links(self, role: str) -> dict[Part, RawLinks]:
         part: Part = PART_WORDS.get(role.removeprefix("links").strip(), "all")
         file, kind = self._sniffed(role)
-        if kind.form in RDF_FORMS:
-            found = {part: read_same_as(self._as(file, kind))}
-        else:
-            found = links_by_part(file.path, part, self._read(role, file, kind, LINK_TABLE_ROLES))
-        return found
+        return {part: read_same_as(self._as(file, kind))} if kind.form in RDF_FORMS else self._tabular_links(role, part)
+
+    def _tabular_links(self, role: str, part: Part) -> dict[Part, RawLinks]:
+        file, kind = self._sniffed(role)
+
+        def read() -> dict[Part, RawLinks]:
+            return links_by_part(file.path, part, self._read(role, file, kind, LINK_TABLE_ROLES))
+
+        alone = [other for other in self.roles if other.startswith("links") and other != APART] == ["links"]
+        return links_or_none(read, file.path) if alone else read()
 
     def _declared(self, role: str) -> Rows | None:
         if role not in self.roles:

@@ -56,12 +56,14 @@ class Expectation:
         seeds: training links.
         coverage: of the smaller graph's entities.
         lowest, highest: share of right first matches of a basic run, from structure alone.
+        can_start: whether training could start without seeds, as far as is known.
     """
 
     seeds: int
     coverage: float
     lowest: float
     highest: float
+    can_start: bool = True
 
     @property
     def few(self) -> bool:
@@ -70,6 +72,8 @@ class Expectation:
     @property
     def sentence(self) -> str:
         """For people; no promise."""
+        if not self.seeds and not self.can_start:
+            return "There are no seed links, and training cannot start without them: both graphs have no names or values that suggest a pair."
         if not self.seeds:
             return (
                 "There are no seed links. Semi-supervised and literal runs can start from names and values that both graphs have; "
@@ -85,14 +89,15 @@ class Expectation:
         )
 
 
-def expectation(seeds: int, entities: int) -> Expectation:
+def expectation(seeds: int, entities: int, can_start: bool = True) -> Expectation:
     """
     Args:
         seeds: training links.
         entities: of the smaller graph.
+        can_start: whether training could start without seeds, as far as is known.
     """
     coverage = seeds / entities if entities else 0.0
-    return Expectation(seeds, coverage, _between(coverage, "lowest"), _between(coverage, "highest"))
+    return Expectation(seeds, coverage, _between(coverage, "lowest"), _between(coverage, "highest"), can_start)
 
 
 def _between(coverage: float, end: str) -> float:

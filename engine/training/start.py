@@ -46,7 +46,9 @@ def why_no_seeds(variant: Variant, config: SemiConfig, seed_links: int) -> str:
     if seed_links:
         return ""
     if variant == "basic":
-        return f"{BASIC_NEEDS_LINKS}; add some, or train the semi or literal variant, which can start from names and values that both graphs have."
+        return (
+            f"{BASIC_NEEDS_LINKS}; add some, or train the semi or literal variant, which can start from names and values if both graphs share some."
+        )
     if resolve_start(config, 0) != "values":
         return (
             f"semi.start={config.start} needs known links, and there are none; add some, or use semi.start=auto, "

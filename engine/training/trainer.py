@@ -198,7 +198,13 @@ class Trainer:
     @property
     def seed_pairs(self) -> int:
         """Pairs that training starts with: the seed links, and those that the facts imply once they are looked for."""
-        return max(len(self.task.train_links) + (0 if self.start is None else len(self.start)), 1)
+        start = self._found if self.start is None else self.start
+        return max(len(self.task.train_links) + (0 if start is None else len(start)), 1)
+
+    @property
+    def start_known(self) -> bool:
+        """Whether the number of epochs is final: what the facts imply beside seed links is looked for later, and makes epochs fewer."""
+        return self.config.variant == "basic" or self.start is not None or self._found is not None
 
     @property
     def basic_epochs(self) -> int:

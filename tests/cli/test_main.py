@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.cli.main import build_parser, main
+from engine.cli.main import build_parser, main, print_estimated
 from engine.config import SECTIONS, RunConfig, section_options
 from engine.errors import RunError
 from engine.runs import Run, RunStore
 from tests.processes import Forked
+from tests.run_fixture import sample_run, write_run
 
 ROOT = Path(__file__).resolve().parents[2]
 EUROPE = ROOT / "sample_data" / "europe"
@@ -499,3 +500,17 @@ def test_what_takes_long_to_load_is_loaded_where_it_is_used() -> None:
     program = f"import sys, engine.cli.main; print([name for name in {slow} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("estimated", [True, False])
+def test_a_run_with_estimated_probabilities_ends_with_the_suggested_threshold(
+    estimated: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = sample_run()
+    suggested = {"probability": 0.4567, "precision": 0.92, "recall": 0.8}
+    run.documents = {**run.documents, "calibration": {"fit": {"calibrated": True, "estimated": estimated}, "suggested": suggested}}
+    write_run(run, tmp_path / "models")
+    print_estimated(RunStore(tmp_path / "models").find("towns/basic-s0-0123abcd"), " --models elsewhere")
+    shown = capsys.readouterr().out
+    assert ("suggested minimum 0.457 (expected precision 92%, expected recall 80%)" in shown) == estimated
+    assert ("export towns/basic-s0-0123abcd --min-probability suggested --models elsewhere" in shown) == estimated

@@ -95,7 +95,7 @@ class TestMissingFile:
 
 
 class TestEmptyFile:
-    @pytest.mark.parametrize(("form", "name"), EVERY_NEEDED_FILE)
+    @pytest.mark.parametrize(("form", "name"), [(form, name) for form, name in EVERY_NEEDED_FILE if name not in ("links.csv", "links.tsv")])
     def test_is_named(self, form: str, name: str, tmp_path: Path) -> None:
         WRITERS[form][1](tmp_path, small_sample())
         (tmp_path / name).write_bytes(b"")
@@ -110,8 +110,18 @@ class TestEmptyFile:
 
     def test_a_table_with_nothing_but_a_header(self, tmp_path: Path) -> None:
         WRITERS["csv"][1](tmp_path, small_sample())
-        put(tmp_path / "links.csv", "source,target\n")
-        refuse(tmp_path, "links.csv", "has no rows")
+        put(tmp_path / "triples_1.csv", "head,relation,tail\n")
+        refuse(tmp_path, "triples_1.csv", "has no rows")
+
+    @pytest.mark.parametrize("content", ["source,target\n", "", "\n"])
+    def test_the_only_table_of_links_without_rows_says_that_none_are_known(self, content: str, tmp_path: Path) -> None:
+        WRITERS["csv"][1](tmp_path, small_sample())
+        put(tmp_path / "links.csv", content)
+        task = load_task(tmp_path)
+        assert not any(map(len, task.all_links()))
+        assert "no-links-in-file" in codes(task)
+        put(tmp_path / "test_links.csv", "http://left.org/Rome,http://right.org/Rome\n")
+        refuse(tmp_path, "links.csv", "this")
 
     def test_empty_training_links(self, openea: Path) -> None:
         put(openea / "721_5fold/1/train_links", "")
@@ -119,8 +129,15 @@ class TestEmptyFile:
 
     def test_without_folds_an_empty_file_of_links_says_that_none_are_known(self, openea: Path) -> None:
         shutil.rmtree(openea / "721_5fold")
-        put(openea / "ent_links", "")
-        assert load_task(openea).num_seed_links == 0
+        for content in ("", "source\ttarget\n"):
+            put(openea / "ent_links", content)
+            task = load_task(openea)
+            assert not any(map(len, task.all_links()))
+            assert {"source", "target"}.isdisjoint((*task.source.entities, *task.target.entities))
+            assert "no-links-in-file" in codes(task)
+        put(openea / "rel_triples_1", "source\tnear\tRome\n")
+        put(openea / "rel_triples_2", "target\tnear\tRome\n")
+        assert load_task(openea).num_seed_links == 1, "entities of these names"
 
     @pytest.mark.parametrize("name", ["721_5fold/1/valid_links", "721_5fold/1/test_links", "unsure_links", "attr_triples_1"])
     def test_what_need_not_be_there_may_be_empty(self, name: str, openea: Path) -> None:
@@ -267,6 +284,8 @@ class TestLinks:
         put(openea / "ent_links", (openea / "ent_links").read_text() + "http://left.org/Rom\thttp://right.org/Rome\n")
         task = load_task(openea)
         assert codes(task)["unknown-link-entities"] == 1
+        message = next(finding.message for finding in task.findings if finding.code == "unknown-link-entities")
+        assert message == "1 linked entity is not in rel_triples_1; it was added as an entity without triples."
         assert task.source.degrees[task.source.index["http://left.org/Rom"]] == 0
 
     def test_all_unknown(self, openea: Path) -> None:

@@ -275,8 +275,19 @@ def test_names_that_say_nothing_are_not_equal() -> None:
     assert "telling-labels" not in {finding.code for finding in inspect_task(task(here, there)).findings}
 
 
+def test_examples_of_links_show_identifiers_where_there_is_no_name() -> None:
+    here, there = graph("s", ["s0", "s1", "s2"], ["", "A", "B"]), graph("t", ["t0", "t1", "t2"], ["Rome", "A", "B"])
+    known = np.array([[0, 1], [1, 2], [2, 1]])
+    none = np.empty((0, 2), dtype=np.int64)
+    findings = inspect_task(task(here, there, train=known, test=none)).findings
+    (found,) = (finding for finding in findings if finding.code == "contradicted-links")
+    assert found.examples == ("s0 = A", "A = B", "B = A")
+
+
 def test_names_that_are_taken_as_missing_are_reported() -> None:
     here, there = graph("s", ["s0", "s1", "s2"], ["Na", "", "Cl"]), graph("t", ["t0", "t1", "t2"], ["NA", "none", "Cl"])
     findings = [finding for finding in inspect_task(task(here, there)).findings if finding.code == "names-taken-as-missing"]
     assert [(finding.count, finding.examples) for finding in findings] == [(1, ("Na",)), (2, ("NA", "none"))]
-    assert findings[0].message == "1 name of the source graph is taken as missing and not compared."
+    taken, more = "1 name of the source graph is taken as missing and not compared", "with the 1 entity that has none, 2 of 3 entities"
+    assert findings[0].message == f"{taken}; {more} have no name to compare."
+    assert findings[1].message == "2 names of the target graph are taken as missing and not compared."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -52,10 +53,15 @@ def test_near_the_truth_whatever_share_of_entities_has_a_counterpart(linked: int
 
 
 def test_too_few_pairs_are_not_judged() -> None:
-    for similarity in (drawn(30, 5, 0.1), drawn(0, 0, 0.1)):
+    cases = (
+        (drawn(30, 5, 0.1), r"only \d\d such pairs in this run"),
+        (drawn(1, 0, 0.1), "only 1 such pair in this run"),
+        (drawn(60, 0, 0.1), r"only \d+ surely wrong pairs? to compare them with"),
+    )
+    for similarity, words in cases:
         found = estimate_calibration(get_decoder("csls"), find_candidates(similarity, top=10))
         assert isinstance(found, Uncalibrated)
-        assert "at least 50 are needed" in found.reason
+        assert re.search(rf"{words} \(at least 50 are needed\)\. .* review a random sample on the page Review, or add known links", found.reason)
 
 
 def test_the_share_of_wrong_pairs_is_that_of_the_mixture() -> None:

@@ -62,7 +62,7 @@ def test_a_file_that_is_there_stays_unless_it_may_go(models: Path, tmp_path: Pat
         (["--reviewed"], "reviewers have not accepted any pair of towns"),
         (["--min-probability", "0.5"], "has no calibrated probabilities"),
         (["--min-probability", "7"], "between 0 and 1"),
-        (["--min-probability", "suggested"], "no threshold can be suggested"),
+        (["--min-probability", "suggested"], "no threshold can be suggested; export without a minimum probability. This run has no probabilities."),
         (["--format", "csv", "--predicate", "owl:sameAs"], "has no predicate"),
         (["--format", "xlsx"], "invalid choice"),
         (["--output", "."], "is a folder"),

@@ -326,7 +326,30 @@ def test_probabilities_that_no_held_out_link_checks_are_marked(view: RunView) ->
     expected = pairs_to_export(view, PLAIN).expectation()
     assert expected.unchecked, "the run has four validation links"
     assert "No held-out links check these probabilities" in expected.sentence()
+    assert "can be too high where the graphs share few names or values" in expected.sentence()
     assert "No held-out links check" not in replace(expected, unchecked=False).sentence()
+
+
+@pytest.mark.parametrize("estimated", [True, False])
+def test_predictions_without_a_probability_are_counted_with_the_reason(view: RunView, estimated: bool) -> None:
+    run = view.run
+    assert isinstance(run, MemoryRun)
+    table = run.tables["probabilities"]
+    gone = table[table["graph"] == "source"].index[:3]
+    fit = {"calibration": {"fit": {"calibrated": True, "estimated": estimated}}}
+    manifest = {**run.manifest, "files": {**run.manifest.get("files", {}), "calibration.json": {}}}
+    lacking = replace(run, tables={**run.tables, "probabilities": table.drop(gone)}, documents={**run.documents, **fit}, manifest=manifest)
+    before, after = (pairs_to_export(one, PLAIN).expectation() for one in (view, RunView(lacking)))
+    assert (after.without_probability, after.estimated) == (before.without_probability + 3, before.estimated - 3)
+    reason = "pairs that are each other's best match get one" if estimated else "the best match of an entity without a seed link gets one"
+    assert f"{after.without_probability} further predictions have no probability, as only {reason}" in after.sentence()
+    assert "no probability" not in replace(after, without_probability=0).sentence()
+    assert "1 further prediction has no probability" in replace(after, without_probability=1).sentence()
+
+
+def test_the_minimum_probability_is_in_the_summary(view: RunView) -> None:
+    assert " Minimum probability 0.512." in pairs_to_export(view, replace(PLAIN, least_probability=0.5123)).expectation().sentence()
+    assert "Minimum probability" not in pairs_to_export(view, PLAIN).expectation().sentence()
 
 
 @pytest.mark.parametrize("decoder", DECODER_NAMES)

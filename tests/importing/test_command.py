@@ -50,6 +50,15 @@ def test_a_dry_run_stores_nothing(folder: Path, data: Path, capsys: pytest.Captu
     assert not data.exists()
 
 
+@pytest.mark.parametrize("content", ["source,target\n", "", "\n"])
+def test_links_without_rows_are_none(content: str, folder: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "none.csv").write_text(content, encoding="utf-8")
+    graphs = [str(folder / f"graph_{number}.csv") for number in (1, 2)]
+    assert main(["import", *graphs, "--links", str(folder / "none.csv"), "--name", "unlinked"]) == 0
+    assert "none.csv has no links, so none are known" in capsys.readouterr().out
+    assert not any(map(len, load_task(data / "unlinked").all_links()))
+
+
 def test_seeds_from_names(folder: Path, data: Path) -> None:
     assert main(["import", str(folder / "graph_1.csv"), str(folder / "graph_2.csv"), "--seeds-from-names", "--name", "seeded"]) == 0
     assert len(load_task(data / "seeded").train_links) == 8

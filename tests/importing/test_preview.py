@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
 
 from engine.data.tabular import Layout
 from engine.errors import DataError, DataImportError
-from engine.importing import Corrections, Material, Preview, SourceFile, folder_material, glance, preview, render_preview, with_file
+from engine.importing import Corrections, Material, Preview, SourceFile, folder_material, glance, preview, render_preview, understand, with_file
 from tests.data.writers import WRITERS, small_sample
 from tests.importing.conftest import GRAPH_1, GRAPH_2, LINKS, NAMES, SWAPPED, files
 
@@ -189,8 +190,18 @@ def test_without_links_names_may_give_a_start(tmp_path: Path) -> None:
 def test_without_links_and_common_values_there_is_nothing_to_train_on(tmp_path: Path) -> None:
     strangers = "".join(f"b:{number},near,b:{number + 1}\n" for number in range(8))
     found = preview(files(tmp_path, graph_1=GRAPH_1, graph_2=strangers), NONE)
-    assert codes(found)["no-seeds"] == "error"
-    assert found.problems[0].message == "There are no known links to learn from."
+    assert codes(found)["no-start"] == "error"
+    assert found.problems[0].message == "There are no known links to learn from. Names suggest none."
+    assert "from names" not in found.problems[0].advice, "advice that would lead to the same error"
+    assert "training cannot start" in found.expectation.sentence
+
+
+def test_where_only_nearly_equal_names_suggest_seeds_the_advice_is_to_use_these(tmp_path: Path) -> None:
+    here, there = (re.sub(r"([ab]:\w+)", rf"\1{ending}", rows) for rows, ending in ((GRAPH_1, "UponTheRiver"), (GRAPH_2, "UponTheRivers")))
+    material = files(tmp_path, graph_1=here, graph_2=there)
+    found = understand(material, NONE).on_the_command_line.preview
+    assert [one.advice for one in found.problems if "--seeds-from-names near" in one.advice]
+    assert not preview(material, Corrections(seeds="near")).problems
 
 
 def test_seeds_from_names_train_and_known_links_measure_where_they_are_enough(tmp_path: Path) -> None:

@@ -6,11 +6,14 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
+
 from engine.config import DataConfig
 from engine.data.files import find_file, found_files, list_files, require_file
 from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import Detection, Part, RawDataset, RawGraph, RawLinks, tallies
 from engine.data.rows import read_tabbed, read_tabbed_literals
+from engine.data.tabular import LINK_ROLES, is_header
 from engine.errors import DataError
 from engine.util.text import count, escape_controls
 
@@ -46,6 +49,8 @@ class OpenEAReader:
             )
         if (everything := find_file(folder, "ent_links")) is not None:
             links["all"] = _read_links(everything, required=bool(folds))  # without folds an empty file says that no links are known
+            if not folds and _is_only_header(links["all"], (source, target)):
+                links["all"] = _without_header(links["all"])
         if (unsure := find_file(folder, "unsure_links")) is not None:
             links["unsure"] = _read_links(unsure, required=False)
         given = f"given: {fold.parent.name}/{fold.name}" if folds else ""
@@ -84,6 +89,16 @@ def _read_fold(fold: Path) -> dict[Part, RawLinks]:
 def _read_links(path: Path, *, required: bool) -> RawLinks:
     rows = read_tabbed(path, ("source entity", "target entity"), required=required)
     return RawLinks(path, *rows.columns, files=tallies("links", rows))
+
+
+def _is_only_header(links: RawLinks, graphs: tuple[RawGraph, RawGraph]) -> bool:
+    """Whether the only line names the columns, and no entity of either graph."""
+    line = [str(end[0]) for end in (links.sources, links.targets)] if len(links.sources) == 1 else []
+    return bool(line) and is_header(line, LINK_ROLES) and not any(graph.knows(pl.Series(line)).any() for graph in graphs)
+
+
+def _without_header(links: RawLinks) -> RawLinks:
+    return RawLinks(links.path, (), (), files=tuple(one.without("a header", 1) for one in links.files))
 
 
 def _read_graph(folder: Path, number: str) -> tuple[RawGraph, tuple[Finding, ...]]:

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ from engine.data.tabular import (
     table_suffix,
 )
 from engine.data.texts import Texts
-from engine.errors import DataError
+from engine.errors import DataError, NoRowsError
 from engine.util.arrays import BoolArray
 from engine.util.text import shorten
 
@@ -80,12 +81,24 @@ def gather_links(files: NamedFiles, read: Callable[[Path, Part], dict[Part, RawL
     if (path := files.apart()) is not None:
         links["all"] = read_apart(path)
     for part, path in files.links().items():
-        found = read(path, part)
+        found = links_or_none(partial(read, path, part), path) if list(files.links()) == ["all"] else read(path, part)
         found = with_apart(found, links.pop("all").apart) if "all" in links and not len(links["all"].sources) else found
         if twice := found.keys() & links.keys():
             raise DataError(f"{min(twice)} links stand here and in {links[min(twice)].path.name}; keep them in one place.", path=path)
         links |= found
     return links, f"given: {links['train'].path.name}" if "train" in links else ""
+
+
+def links_or_none(read: Callable[[], dict[Part, RawLinks]], path: Path) -> dict[Part, RawLinks]:
+    """The only links of a data set; of a table without rows it is said that none are known.
+
+    Raises:
+        DataError: as ``read``, of any other table.
+    """
+    try:
+        return read()
+    except NoRowsError:
+        return {"all": RawLinks(path, (), ())}
 
 
 def with_apart(links: Mapping[Part, RawLinks], apart: Apart) -> dict[Part, RawLinks]:
