@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,10 @@ import pandas as pd
 
 from engine import __version__
 from engine.data.knowledge_graph import SIDES, Side
-from engine.evaluation.calibration import LEAST_LINKS
 from engine.explore.alignment import Alignment, Precision
 from engine.exporting.reviewed import DecidedPair, Ends
 from engine.runs.verdicts import SEED
-from engine.runs.view import RunView
+from engine.runs.view import UNCHECKED, RunView
 from engine.util.arrays import IntArray
 from engine.util.text import count
 
@@ -241,22 +240,8 @@ class ExportTable:
             measured=self.measured,
             conflicts=self.conflicts,
             home=HomeFigure.of(self.view),
-            unchecked=unchecked(self.view),
+            unchecked=self.view.unchecked_probabilities,
         )
-
-
-UNCHECKED: Final = (
-    "No held-out links check these probabilities, which can be far too high where the graphs have little structure in common: "
-    "review a random sample before you rely on them."
-)
-
-
-def unchecked(view: RunView) -> bool:
-    """Whether the probabilities of a run were estimated, and not fitted on links that were held out from training."""
-    fit = view.stored_fit
-    if "estimated" in fit:
-        return bool(fit["estimated"])
-    return int((view.run.table("links")["role"] == "valid").sum()) < LEAST_LINKS
 
 
 def listed(names: Iterable[str]) -> str:

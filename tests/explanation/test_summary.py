@@ -74,7 +74,13 @@ def test_the_match_line_has_a_form_for_each_place() -> None:
     }
     assert len(set(forms.values())) == 4
     assert "each other's best match" in forms[1, 1]
-    assert all("probability 50%" in words for words in forms.values())
+    assert all(" Probability 50%" in words for words in forms.values())
+
+
+def test_the_match_line_says_where_a_probability_is_estimated() -> None:
+    pair = replace(explain(explainer_of(drawn_run(3)), 1, 2).pair, probability=0.5)
+    assert "Estimated probability 50%" in match_words(replace(pair, estimated=True))
+    assert "stimated" not in match_words(pair)
 
 
 def verdict_of(source: int, target: int, variant: str = "basic", rivals: bool = True, **changed: Any) -> str:
