@@ -41,6 +41,11 @@ KEPT_ROWS, KEPT_BYTES = 12, 1 << 26
 """Rows of scores that an open run keeps: at most this number, and 64 MiB, which is four rows of a million candidates."""
 
 
+def probability_word(estimated: bool) -> str:
+    """What a probability is called, by whether it is estimated without held-out links."""
+    return "estimated probability" if estimated else "probability"
+
+
 @dataclass(frozen=True)
 class Match:
     """A candidate of the other graph for some entity.
@@ -102,7 +107,7 @@ class PairScore:
 
     @property
     def probability_word(self) -> str:
-        return "estimated probability" if self.estimated else "probability"
+        return probability_word(self.estimated)
 
 
 @dataclass(frozen=True)
@@ -331,6 +336,10 @@ class RunView:
         if "estimated" in fit:
             return bool(fit["estimated"])
         return int((self.run.table("links")["role"] == "valid").sum()) < LEAST_LINKS
+
+    @property
+    def probability_word(self) -> str:
+        return probability_word(self.unchecked_probabilities)
 
     def probability(self, side: Side, index: int, match: int) -> float | None:
         """That an entity's best match is right; None for other pairs and for runs that are not calibrated."""

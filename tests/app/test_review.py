@@ -21,7 +21,7 @@ from engine.reviews.decisions import BULK_NOTE
 from engine.reviews.store import CarriedChoice
 from engine.runs import RunStore
 from engine.runs.verdicts import status_sentence
-from engine.runs.view import RunView
+from engine.runs.view import UNCHECKED, RunView
 from engine.util.paths import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, tables, with_open, words
 from tests.explanation.runs import drawn_run
@@ -259,6 +259,29 @@ def test_sure_pairs_are_accepted_together_and_undone_together(models: Path, open
     assert f"**0** left here · **{len(found.rows)}** decided by you" in words(app), "what the click did is told"
     press(app, "Undo")
     assert store.standing(DATA) == []
+
+
+@pytest.mark.parametrize("estimated", [True, False])
+def test_estimated_probabilities_are_called_so(models: Path, open_page: OpenPage, estimated: bool) -> None:
+    run = replace(calibrated(sample_run()), documents={"calibration": {"fit": {"calibrated": True, "estimated": estimated}}})
+    name = write_run(run, models)
+    assert ("** estimated probability" in words(open_page("review", run=name, reviewer="Ann"))) == estimated
+    app = open_page("review", run=name, reviewer="Ann", kind="sure", threshold="0.2")
+    assert_no_crash(app)
+    assert (f"estimated errors. {UNCHECKED}" in words(app)) == estimated
+    assert ("expected errors (by the probabilities)" in words(app)) != estimated
+    assert bulk_button(app).label.endswith("errors estimated)" if estimated else "errors expected)")
+    assert [field.label for field in app.number_input] == ["Minimum estimated probability" if estimated else "Minimum probability"]
+
+
+@pytest.mark.parametrize("probabilities", [True, False])
+def test_no_pair_of_many_is_called_certain(models: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, probabilities: bool) -> None:
+    monkeypatch.setattr(reviewing, "AT_ONCE", 1)
+    name = write_run(calibrated(sample_run()) if probabilities else sample_run(), models)
+    app = open_page("review", run=name, reviewer="Ann", kind="sure", threshold="0.0")
+    assert_no_crash(app)
+    assert f"pairs with the highest {'estimated probability' if probabilities else 'CSLS margin'} are listed" in words(app)
+    assert "certain pairs" not in words(app)
 
 
 def sure_run(models: Path) -> tuple[str, list[tuple[str, str]]]:
