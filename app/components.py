@@ -341,7 +341,9 @@ def choice(
         at = list(labels).index(value)
         st.radio(label, list(labels), at, format_func=labels.__getitem__, captions=words, key=key, on_change=follow, help=help)
         return value
-    st.segmented_control(label, list(labels), format_func=labels.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
+    st.segmented_control(
+        label, list(labels), format_func=labels.__getitem__, default=value, required=True, key=key, on_change=follow, help=help, wrap=True
+    )
     return value
 
 

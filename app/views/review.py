@@ -309,7 +309,7 @@ def _heading(run: OpenRun, pair: PairScore, blind: bool) -> None:
     """Both names, their identifiers, and how sure the run is."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"##### {components.entity_label(pair.source)} ↔ {components.entity_label(pair.target)}", width="content")
-        components.verdict_badge(pair.verdict, pair.added)
+        components.verdict_badge(pair.verdict, None if blind else pair.added)
         components.review_badge(run.view, pair)
     ids = " ↔ ".join(f":gray[{text.plain(run.view.graphs[one.side].name, 30)} {text.plain(one.short_id, 50)}]" for one in (pair.source, pair.target))
     if blind:

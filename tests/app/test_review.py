@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import pandas as pd
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
@@ -377,6 +378,22 @@ def test_a_random_sample_is_reviewed_and_says_what_it_measures(run: str, models:
     app = press(app, "Reject")
     assert [decision.pair for decision in store.standing(DATA)] == [queue.pair(row) for row in order[:2]]
     assert "9.5% to 90.5% (95% interval, n = 2)" in words(app).replace("\\", "")
+
+
+def test_all_queues_are_in_sight_on_a_phone(run: str, open_page: OpenPage) -> None:
+    app = open_page("review", run=run, reviewer="Ann")
+    assert next(group for group in app.button_group if group.label == "Queue").proto.wrap
+
+
+@pytest.mark.parametrize(("kind", "said"), [("sample", False), ("uncertain", True)])
+def test_the_sample_does_not_show_that_a_round_trained_on_the_pair(models: Path, open_page: OpenPage, kind: str, said: bool) -> None:
+    run = sample_run()
+    best = run.tables["matches"].query("graph == 'source' and rank == 1")
+    rounds = pd.DataFrame({"round": 1, "source": best["entity"], "target": best["match"], "score": 0.5})
+    name = write_run(replace(run, tables={**run.tables, "selections": rounds.reset_index(drop=True)}), models)
+    app = open_page("review", run=name, reviewer="Ann", kind=kind)
+    assert_no_crash(app)
+    assert ("added in round 1" in words(app)) == said
 
 
 def test_the_sample_keeps_its_order_after_other_lists_and_bulk(run: str, models: Path, open_page: OpenPage, store: ReviewStore) -> None:
