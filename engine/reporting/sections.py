@@ -352,7 +352,7 @@ def chosen_examples(alignment: Alignment, *, unchecked: bool) -> Iterator[tuple[
 def _best_words(calibrated: bool, unchecked: bool) -> tuple[str, str]:
     """Title and words of the examples with the best scores, which are certain only where held-out links check the probabilities."""
     if not calibrated:
-        return "Pairs with the highest CSLS", "Mutual best matches. Whether they are correct is not known, as the run has no probabilities."
+        return "Pairs with the highest CSLS", "Mutual best matches. Without probabilities, how likely they are to be correct is not known."
     if unchecked:
         return "Pairs with the highest estimated probability", "Mutual best matches. No held-out links check these probabilities."
     return "Certain pairs", "Mutual best matches with the highest probability."
