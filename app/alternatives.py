@@ -183,7 +183,7 @@ def _numbers(run: OpenRun, pair: PairScore, shared: Side) -> dict[str, str]:
     rank = pair.rank_from_source if shared == "source" else pair.rank_from_target
     return {
         "candidate": f"{PLAIN_MARKS[across.side]} {text.plain(across.title, 40)}",
-        "probability": "" if pair.probability is None else f"{pair.probability:.0%}",
+        run.view.probability_word: "" if pair.probability is None else f"{pair.probability:.0%}",
         "CSLS": text.score(pair.csls),
         "cosine": text.score(pair.cosine),
         "names": "" if pair.names is None else text.score(pair.names),

@@ -14,7 +14,7 @@ import streamlit as st
 from app import light_table, pages, reviewing, state, text
 from app.column_widths import shown_format, with_room
 from app.copyable import copyable
-from app.glossary import explain
+from app.glossary import explain, probability_term
 from app.palette import MARKS
 from engine.data.dialects import defuse
 from engine.data.knowledge_graph import SIDES, Finding, Severity, Side
@@ -46,6 +46,7 @@ LAYOUT: Mapping[str, Any] = {
 }
 MODE_BAR: Mapping[str, Any] = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "pan2d", "zoom2d"]}
 ROWS_IN_WORDS = 40  # of a figure's data, for screen readers
+ESTIMATED_WIDTH = 144  # pixels, for the head "estimated probability"
 OTHER_LINKS = 3  # of an entity, that the header of a pair names
 LINK_WORDS: Mapping[Relation, str] = {
     "seed link": "Seed link",
@@ -181,7 +182,7 @@ def pair_header(view: RunView, pair: PairScore, runs: Sequence[str], asked: Side
 
 def score_line(view: RunView, pair: PairScore, asked: Side) -> str:
     """'**69%** probability · CSLS 0.425 · margin +0.403 · rank 1 of 2,160 from A, 1 of 1,510 from B', for Markdown."""
-    parts = [] if pair.probability is None else [f"**{pair.probability:.0%}** probability"]
+    parts = [] if pair.probability is None else [f"**{pair.probability:.0%}** {pair.probability_word}"]
     parts.append(f"**CSLS {text.score(pair.csls)}**")
     if (margin := margin_of(view, pair, asked)) is not None:
         parts.append(f"margin {text.signed(margin)}")
@@ -194,8 +195,16 @@ def score_line(view: RunView, pair: PairScore, asked: Side) -> str:
 
 def score_help(view: RunView, pair: PairScore) -> str:
     """The terms of :func:`score_line`, and the pool that ranks count."""
-    terms = [*(["calibrated probability"] if pair.probability is not None else []), "CSLS", "margin", "cosine", "rank"]
+    terms = [*([probability_term(pair.estimated)] if pair.probability is not None else []), "CSLS", "margin", "cosine", "rank"]
     return f"{explain(*terms)}\n\nRanked among {'the test' if pair.pool == 'test' else 'all'} entities of the other graph{view.pool_note(pair.pool)}."
+
+
+def probability_column(view: RunView) -> Any:
+    """The column of a run's probabilities, whose head says where they are estimated."""
+    estimated = view.unchecked_probabilities
+    return st.column_config.NumberColumn(
+        view.probability_word, format="percent", width=ESTIMATED_WIDTH if estimated else "small", help=explain(probability_term(estimated))
+    )
 
 
 def margin_of(view: RunView, pair: PairScore, side: Side) -> float | None:
@@ -332,7 +341,9 @@ def choice(
         at = list(labels).index(value)
         st.radio(label, list(labels), at, format_func=labels.__getitem__, captions=words, key=key, on_change=follow, help=help)
         return value
-    st.segmented_control(label, list(labels), format_func=labels.__getitem__, default=value, required=True, key=key, on_change=follow, help=help)
+    st.segmented_control(
+        label, list(labels), format_func=labels.__getitem__, default=value, required=True, key=key, on_change=follow, help=help, wrap=True
+    )
     return value
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 
 from app import components, pair_filters, state, text
 from app.cache import OpenRun
-from app.glossary import explain
+from app.glossary import explain, probability_term
 from app.palette import DIRECTION, UNKNOWN
 from app.state import PairsAddress
 from engine.explore.alignment import Alignment, FilterPart, Range, Score, within
@@ -67,14 +67,15 @@ def _score(run: OpenRun, address: PairsAddress, alignment: Alignment, parts: Par
     """How the score is spread, a click to look into a bar, and the range that is kept."""
     if not alignment.calibrated:
         st.caption("This run has no probabilities. Bars show CSLS.", help=text.plain(run.view.why_no_probabilities, 600))
-        _histogram(address, alignment, alignment.passing(parts, without="csls"), "csls", (address.csls_from, address.csls_to))
+        _histogram(address, alignment, alignment.passing(parts, without="csls"), "csls", (address.csls_from, address.csls_to), "CSLS")
         return
     asked = (address.probability_from, address.probability_to)
-    _histogram(address, alignment, alignment.passing(parts, without="probability"), "probability", asked)
-    _range("probability", (0.0, 1.0), asked, "calibrated probability")
+    word = run.view.probability_word
+    _histogram(address, alignment, alignment.passing(parts, without="probability"), "probability", asked, word)
+    _range("probability", (0.0, 1.0), asked, probability_term(run.view.unchecked_probabilities), word)
 
 
-def _histogram(address: PairsAddress, alignment: Alignment, counted: IntArray, score: Score, asked: Range) -> None:
+def _histogram(address: PairsAddress, alignment: Alignment, counted: IntArray, score: Score, asked: Range, word: str) -> None:
     middle = alignment.median(counted, score)
     if middle is None:
         st.caption("Seed links have no probability, so there is no distribution to show.")
@@ -83,8 +84,8 @@ def _histogram(address: PairsAddress, alignment: Alignment, counted: IntArray, s
     points = components.figure(
         histogram_figure(data, score, asked),
         name=f"pairs-by-{score}",
-        title=f"Pairs by {SCORES[score]}",
-        caption=f"Median {SCORES[score]} {f'{middle:.0%}' if score == 'probability' else text.score(middle)}. Click a bar to list its pairs.",
+        title=f"Pairs by {word}",
+        caption=f"Median {word} {f'{middle:.0%}' if score == 'probability' else text.score(middle)}. Click a bar to list its pairs.",
         data=data,
         height=HEIGHT,
         key=state.widget_key(state.PAIR_FIGURE, address),
@@ -132,7 +133,7 @@ def histogram_figure(data: pd.DataFrame, score: Score, asked: Range) -> go.Figur
     return fig
 
 
-def _range(name: Score, ends: tuple[float, float], asked: Range, term: str) -> None:
+def _range(name: Score, ends: tuple[float, float], asked: Range, term: str, word: str) -> None:
     low, high = sorted(min(max(end if value is None else value, ends[0]), ends[1]) for end, value in zip(ends, asked, strict=True))
     key = state.widget_key(state.CHOICE, name, asked)
 
@@ -142,9 +143,9 @@ def _range(name: Score, ends: tuple[float, float], asked: Range, term: str) -> N
             f"{name}_to": None if chosen[1] >= ends[1] else f"{chosen[1]:.2f}",
         }
 
-    words = SCORES[name]
-    label = words[0].upper() + words[1:]
-    st.slider(label, *ends, value=(low, high), step=STEP, key=key, on_change=pair_filters.follow(key, parameters), help=explain(term))
+    st.slider(
+        word[0].upper() + word[1:], *ends, value=(low, high), step=STEP, key=key, on_change=pair_filters.follow(key, parameters), help=explain(term)
+    )
 
 
 # The others
@@ -228,7 +229,7 @@ def _more(address: PairsAddress, alignment: Alignment) -> None:
     with st.expander("Degree and CSLS", expanded=any(value is not None for value in asked)):
         _degree(address, alignment)
         low, high = alignment.csls_ends
-        _range("csls", (low - low % STEP, high - high % STEP + STEP), (address.csls_from, address.csls_to), "CSLS")
+        _range("csls", (low - low % STEP, high - high % STEP + STEP), (address.csls_from, address.csls_to), "CSLS", "CSLS")
 
 
 def _degree(address: PairsAddress, alignment: Alignment) -> None:

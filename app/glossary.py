@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from engine.runs.view import UNCHECKED
+
 TERMS: Final[Mapping[str, str]] = {
     "alignment": "The pairs of entities of the two graphs that denote the same thing.",
     "attention": "Attention weight: the share of one message among all messages that an entity receives from its neighbours. The weights "
@@ -31,6 +33,8 @@ TERMS: Final[Mapping[str, str]] = {
     "divergence": "Jensen–Shannon divergence between the proxy attention of two entities, in bits: 0 is identical, 1 is disjoint.",
     "embedding": "The vector by which the model represents an entity; similar entities have vectors of similar direction.",
     "changed prediction": "A test entity that one run matches correctly and another run incorrectly.",
+    "estimated probability": "The probability that the pair is correct, estimated by comparing each mutual best match with the best candidate that "
+    f"is left when the match is removed. {UNCHECKED}",
     "frequency": "Number of triples with this relation.",
     "functionality": "Distinct heads per triple of a relation: 1 if no head has two tails, so that the head determines the tail.",
     "inverse functionality": "Distinct tails per triple of a relation: 1 if no tail has two heads, so that the tail determines the head.",
@@ -75,6 +79,11 @@ PROBABILITY_FEATURES: Final[Mapping[str, str]] = {
     "aligned share": "share of neighbours that are aligned",
 }
 """What a calibrated probability depends on, by the engine's names."""
+
+
+def probability_term(estimated: bool) -> str:
+    """The term for the probabilities of a run, by whether they are estimated without held-out links."""
+    return "estimated probability" if estimated else "calibrated probability"
 
 
 def explain(*terms: str) -> str:

@@ -18,6 +18,7 @@ from engine.runs.entities import Entity
 from engine.runs.view import RunView
 from engine.util.text import count
 
+AT_ONCE = 200  # pairs listed that can be accepted together
 LEAST_SECONDS = 0.5
 """What was shown for less has not been looked at: the click came from a key that is held down, or was meant for what was there before."""
 NAMED = 3  # pairs that a message names

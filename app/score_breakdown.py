@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import cache, components, evidence_figures, state, text
 from app.cache import OpenRun
-from app.glossary import PROBABILITY_FEATURES
+from app.glossary import PROBABILITY_FEATURES, probability_term
 from app.glossary import explain as term
 from app.state import ExplainAddress
 from engine.errors import EngineError
@@ -79,7 +79,7 @@ def _waterfall(found: Explanation, bars: list[evidence_figures.Bar], name: str, 
     pair = found.pair
     note = "" if pair.probability is None else text.figure_label(f"{pair.probability:.0%}")
     components.figure(
-        evidence_figures.waterfall(bars, "CSLS" if pair.probability is None else "CSLS (probability)", pair.csls, note),
+        evidence_figures.waterfall(bars, "CSLS" if pair.probability is None else f"CSLS ({pair.probability_word})", pair.csls, note),
         name=name,
         title=f"Score breakdown: {text.cell(pair.source.title, 30)} – {text.cell(pair.target.title, 30)}",
         caption=caption,
@@ -103,7 +103,7 @@ def _probability(run: OpenRun, found: Explanation, page: ExplainAddress) -> None
         return
     if parts is None:
         return
-    st.subheader(f"What the probability of {parts.probability:.0%} is made of", anchor=False)
+    st.subheader(f"What the {found.pair.probability_word} of {parts.probability:.0%} is made of", anchor=False)
     words = (
         f"A prediction that is average in all features has {parts.average:.0%}. Each line adds to the log odds of that: above 0 it raises the "
         "probability, below 0 it lowers it. Scores, ranks and margins are those among all entities without a seed link. "
@@ -114,5 +114,5 @@ def _probability(run: OpenRun, found: Explanation, page: ExplainAddress) -> None
         for part in parts.parts
     ]
     numbers = {name: st.column_config.NumberColumn(format="%.4g") for name in ("this pair", "average")}
-    odds = st.column_config.NumberColumn(format="%+.2f", help=term("calibrated probability"))
+    odds = st.column_config.NumberColumn(format="%+.2f", help=term(probability_term(found.pair.estimated)))
     components.table(pd.DataFrame(rows), name="probability-parts", columns={**numbers, "log odds": odds}, above=lambda: st.caption(words))

@@ -21,11 +21,11 @@ def curve_table(points: Sequence[Point]) -> pd.DataFrame:
 
 
 def round_table(rounds: Sequence[RoundNews]) -> pd.DataFrame:
-    """A row a round, for people."""
-    return pd.DataFrame(
+    """A row a round, for people; "right" only where known links decide about pairs."""
+    table = pd.DataFrame(
         [
             {
-                "round": one.number,
+                "round": round_name(one),
                 "after epoch": one.epoch,
                 "pairs": one.selected,
                 "new": one.new,
@@ -34,6 +34,12 @@ def round_table(rounds: Sequence[RoundNews]) -> pd.DataFrame:
             for one in rounds
         ]
     )
+    return table.drop(columns=["right"]) if table["right"].isna().all() else table
+
+
+def round_name(one: RoundNews) -> str:
+    """'2'; pairs that training began with are from before the first round."""
+    return str(one.number) if one.number else "start"
 
 
 def curve_figure(news: News, variant: str) -> go.Figure:
@@ -51,7 +57,7 @@ def curve_figure(news: News, variant: str) -> go.Figure:
     if rows == 2:
         fig.update_yaxes(title="validation", row=2)
     for one in news.rounds:
-        label = text.figure_label(f"round {one.number}" if one.number else "start")
+        label = text.figure_label(f"round {one.number}" if one.number else round_name(one))
         fig.add_vline(
             x=one.epoch + 0.5, line={"dash": "dot", "width": 1, "color": UNKNOWN}, annotation_text=label, annotation_font_size=11, row=1, col=1
         )
@@ -59,12 +65,16 @@ def curve_figure(news: News, variant: str) -> go.Figure:
     return fig
 
 
-def curve_sentence(news: News, *, over: bool = False) -> str:
-    """What the curve says so far, or of a training that is over, in one line."""
+def curve_sentence(news: News, *, over: bool = False, measured: bool = True) -> str:
+    """What the curve says so far, or of a training that is over, in one line.
+
+    Args:
+        measured: there are validation links.
+    """
     first, last = news.points[0], news.points[-1]
     validated = [point for point in news.points if point.hits_at_1 is not None]
     words = f"Loss {text.score(first.loss)} → **{text.score(last.loss)}** in {text.count(last.epoch, 'epoch')}"
-    if not validated and over:
+    if not validated and (over or not measured):
         return f"{words}. There are no validation links, so accuracy is not measured during training."
     if not validated:
         return f"{words}. Accuracy is measured on the validation links every few epochs; no value yet."

@@ -132,7 +132,7 @@ def _links(found: Inspection) -> None:
     ]
     smaller = min(found.source.entities, found.target.entities)
     share = f" They cover {min(total / smaller, 1):.0%} of the smaller graph." if smaller else ""
-    words = f"{text.count(total, 'known link')}; split {text.plain(found.split) or 'not given'}.{share}"
+    words = f"{text.count(total, 'known link')}; split {text.plain(found.split) or 'not given'}.{share}" if total else "There are no known links."
     components.table(
         pd.DataFrame(rows),
         name="links",

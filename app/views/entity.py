@@ -209,7 +209,7 @@ def _match_table(opened: OpenRun, entity: Entity, matches: list[Match], match: E
             "cosine": st.column_config.NumberColumn(format="%.3f", width="small", help=explain("cosine")),
             "names": st.column_config.NumberColumn(format="%.3f", width="small", help="Name similarity."),
             "values": st.column_config.NumberColumn(format="%.3f", width="small", help="Similarity of other attribute values."),
-            "probability": st.column_config.NumberColumn(format="percent", width="small", help=explain("calibrated probability")),
+            "probability": components.probability_column(opened.view),
             "added": st.column_config.TextColumn(help="The round that first added the pair to training; start: training started from it."),
         },
     )

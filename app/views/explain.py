@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import alternatives, cache, components, evidence_table, explained, frame, pages, removal, score_breakdown, side_by_side, state, text
 from app.cache import OpenRun
+from app.glossary import explain as term
 from app.palette import PLAIN_MARKS
 from app.state import ExplainAddress, ExplainTab
 from engine.data.knowledge_graph import SIDES, Side
@@ -162,7 +163,7 @@ def _elsewhere(run: OpenRun, address: ExplainAddress, pair: PairScore) -> None:
         "random seed": st.column_config.NumberColumn("seed"),
         "rank from source": st.column_config.NumberColumn("source rank", help="Rank of the target among the candidates of the source."),
         "rank from target": st.column_config.NumberColumn("target rank", help="Rank of the source among the candidates of the target."),
-        "probability": st.column_config.NumberColumn(format="percent"),
+        "probability": st.column_config.NumberColumn(format="percent", help=term("calibrated probability", "estimated probability")),
         "CSLS": st.column_config.NumberColumn(format="%.3f"),
         "cosine": st.column_config.NumberColumn(format="%.3f"),
     }
@@ -195,7 +196,7 @@ def _run_row(run: str, variant: str, seed: int, pair: PairScore | None) -> dict[
         "cosine": None if pair is None else pair.cosine,
         "rank from source": None if pair is None else pair.rank_from_source,
         "rank from target": None if pair is None else pair.rank_from_target,
-        "note": None,
+        "note": pair.probability_word if pair is not None and pair.estimated else None,
     }
 
 

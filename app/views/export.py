@@ -25,7 +25,6 @@ from engine.exporting import (
     PREDICATES,
     SEARCHING,
     STORED,
-    UNCHECKED,
     Canonical,
     ExpectedQuality,
     ExportSelection,
@@ -47,6 +46,7 @@ from engine.exporting import (
     searched,
     with_fold,
 )
+from engine.runs.view import UNCHECKED
 
 ROWS = 5  # of the preview
 LARGE = 2000  # entities of a graph, from which on searching all of them takes longer than starting a process

@@ -91,13 +91,20 @@ def _data_heading(runs: cache.RunList, group: Sequence[cache.RunCard], name: str
     same = runs.of_same_data(first)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.header(text.plain(name, 60), anchor=False, width="content")
-        pages.link(pages.ENTITY, EntityAddress((first.run,)), "Open best run" if len(group) > 1 else "Open run", icon=":material/arrow_forward:")
+        pages.link(pages.ENTITY, EntityAddress((first.run,)), _open_words(group), icon=":material/arrow_forward:")
         if len(same) > 1:
             found = cache.a_run_a_variant(group, group[:1])
             together = found if len(found) > 1 else (first, *(card for card in (*group, *same) if card is not first))[:2]
             address = CompareAddress(tuple(card.run for card in together))
             pages.link(pages.COMPARE, address, f"Compare {text.count(len(together), 'run')}", icon=":material/compare_arrows:")
         pages.link(pages.DATASET, DataSetAddress((first.run,)), "Inspect data set", icon=":material/database:")
+
+
+def _open_words(group: Sequence[cache.RunCard]) -> str:
+    """For the first run of a group, which is the newest where nothing is measured."""
+    if len(group) == 1:
+        return "Open run"
+    return "Open newest run" if group[0].metrics is None else "Open best run"
 
 
 def _data_words(runs: cache.RunList, first: cache.RunCard) -> str:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import components, facets, frame, pages, pair_dialog, pair_filters, palette, state, text
 from app.cache import OpenRun
-from app.glossary import explain
+from app.glossary import explain, probability_term
 from app.state import ExportAddress, PairsAddress
 from engine.data.knowledge_graph import SIDES, Side
 from engine.explore.alignment import Alignment, PairOrder, Precision
@@ -181,7 +181,7 @@ def _columns(run: OpenRun, side: Side) -> dict[str, Any]:
         "match": config.TextColumn(heads[other(side)], width=134),
         "verdict": config.TextColumn(width=158, help="Whether known links confirm or contradict the pair."),
         "added": config.TextColumn(width=62, help=explain("semi")),
-        "probability": config.ProgressColumn(format="percent", width=104, min_value=0.0, max_value=1.0, help=explain("calibrated probability")),
+        "probability": _probability_column(run),
         "margin": config.NumberColumn(format="%.3f", width=62, help=explain("margin")),
         "CSLS": config.NumberColumn(format="%.3f", width=62, help=explain("CSLS")),
         "cosine": config.NumberColumn(format="%.3f", width=62, help=explain("cosine")),
@@ -190,6 +190,12 @@ def _columns(run: OpenRun, side: Side) -> dict[str, Any]:
         "match degree": config.NumberColumn(format="localized", width=95, help="Degree of the match."),
         "competing": config.NumberColumn(format="localized", width=82, help=f"Number of entities with this best match. {explain('conflict')}"),
     }
+
+
+def _probability_column(run: OpenRun) -> Any:
+    estimated = run.view.unchecked_probabilities
+    width, help = components.ESTIMATED_WIDTH if estimated else 104, explain(probability_term(estimated))
+    return st.column_config.ProgressColumn(run.view.probability_word, format="percent", width=width, min_value=0.0, max_value=1.0, help=help)
 
 
 frame.one_run(pages.PAIRS, render)

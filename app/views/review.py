@@ -29,6 +29,7 @@ from app import (
 )
 from app.cache import OpenRun
 from app.glossary import explain as term
+from app.glossary import probability_term
 from app.palette import PLAIN_MARKS
 from app.state import Decided, EntityAddress, ExplainAddress, ExportAddress, ReviewAddress, ReviewKind
 from engine.data.knowledge_graph import SIDES
@@ -40,7 +41,7 @@ from engine.explore.neighbourhood import Facing
 from engine.explore.review_queue import Kind, Open, SampleEstimate, SurePairs, choice_on, estimate_from_sample, marked_pairs, take, take_marked
 from engine.reviews import Choice, Decision, ReviewProgress, Verdict, agreement, disagreements, progress, reason_words, snapshot_of
 from engine.reviews.decisions import BULK_NOTE, VERDICT_WORDS, same_author
-from engine.runs.view import Match, PairScore
+from engine.runs.view import UNCHECKED, Match, PairScore
 from engine.util.arrays import IntArray
 
 KINDS: Mapping[ReviewKind, str] = {
@@ -57,7 +58,7 @@ ABOUT: Mapping[ReviewKind, str] = {
     "uncertain": "Least certain first: probability near 50%; in runs without probabilities, the smallest margin.",
     "conflicts": "Targets that are the best match of several sources, the closest contest first. At most one of these pairs can be correct.",
     "hierarchy": "Mutual best matches that the class hierarchies of the graphs rule out together, first the pair that contradicts most.",
-    "sure": "Mutual best matches with a high probability, accepted together.",
+    "sure": "Mutual best matches with a high probability, or in runs without probabilities a large margin, accepted together.",
     "second": "Pairs that others have decided and you have not. A second opinion settles disputes and measures agreement.",
     "again": "Decisions from an earlier version of the data whose evidence has changed. They count until you decide the pair again.",
     "sample": "A random sample of the matches that no known link covers, in the same order for every reviewer, with the scores hidden. Decide 50 or "
@@ -79,7 +80,6 @@ DECIDED: Mapping[Decided, str] = {
     "disputed": "disputed",
     "again": "look again",
 }
-AT_ONCE = 200
 CANDIDATES = 6  # of the source that can be chosen, the pair's own among them
 RIVAL_NEIGHBOURS = 200  # of the shared entity, the largest differences first
 CANDIDATES_HELP = (
@@ -309,7 +309,7 @@ def _heading(run: OpenRun, pair: PairScore, blind: bool) -> None:
     """Both names, their identifiers, and how sure the run is."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"##### {components.entity_label(pair.source)} ↔ {components.entity_label(pair.target)}", width="content")
-        components.verdict_badge(pair.verdict, pair.added)
+        components.verdict_badge(pair.verdict, None if blind else pair.added)
         components.review_badge(run.view, pair)
     ids = " ↔ ".join(f":gray[{text.plain(run.view.graphs[one.side].name, 30)} {text.plain(one.short_id, 50)}]" for one in (pair.source, pair.target))
     if blind:
@@ -317,8 +317,8 @@ def _heading(run: OpenRun, pair: PairScore, blind: bool) -> None:
         return
     mutual = pair.rank_from_source == pair.rank_from_target == 1
     rank = "mutual best match" if mutual else f"rank {pair.rank_from_source:,} for the source, {pair.rank_from_target:,} for the target"
-    probability = "" if pair.probability is None else f"**{pair.probability:.0%}** probability · "
-    help = term("calibrated probability") if pair.probability is not None else term("CSLS")
+    probability = "" if pair.probability is None else f"**{pair.probability:.0%}** {pair.probability_word} · "
+    help = term(probability_term(pair.estimated)) if pair.probability is not None else term("CSLS")
     st.markdown(f"{probability}CSLS {text.score(pair.csls)} · {rank} · {ids}", help=help)
 
 
@@ -405,7 +405,8 @@ def _claims(run: OpenRun, address: ReviewAddress, pair: PairScore) -> None:
         light=True,
         columns={
             "": st.column_config.TextColumn(width=82),
-            **{name: st.column_config.NumberColumn(format="%.3f") for name in ("CSLS", "probability")},
+            "CSLS": st.column_config.NumberColumn(format="%.3f"),
+            "probability": st.column_config.NumberColumn(run.view.probability_word, format="%.3f"),
         },
     )
     if row is not None and row not in places:
@@ -559,33 +560,36 @@ def _sure(run: OpenRun, page: ReviewAddress, author: str) -> None:
             components.empty_state("No undecided pair is above the threshold", "Lower the threshold, or decide the uncertain pairs one by one.")
             _undo_button(run, author, reviewing.token())
             return
-        st.markdown(_expectation(len(found.rows), found.expected_wrong))
-        if len(found.rows) > AT_ONCE:
-            st.caption(f"The {AT_ONCE} most certain pairs are listed. The others follow when these are decided.")
+        st.markdown(_expectation(run, len(found.rows), found.expected_wrong))
+        if len(found.rows) > reviewing.AT_ONCE:
+            score = run.view.probability_word if run.queue.alignment.calibrated else "CSLS margin"
+            st.caption(f"The {reviewing.AT_ONCE} pairs with the highest {score} are listed. The others follow when these are decided.")
         basis = repr((run.card.run, run.card.created, author, threshold, page.known, *(getattr(address, name) for name in queue_filter.NAMES)))
-        sheet = reviewing.sheet(basis, lambda: [run.queue.pair(row) for row in found.rows[:AT_ONCE].tolist()])
+        sheet = reviewing.sheet(basis, lambda: [run.queue.pair(row) for row in found.rows[: reviewing.AT_ONCE].tolist()])
         _bulk(run, author, sheet, set(found.rows.tolist()))
 
 
 def _threshold(run: OpenRun, threshold: float) -> None:
-    calibrated = run.queue.alignment.calibrated
+    calibrated, estimated = run.queue.alignment.calibrated, run.view.unchecked_probabilities
     key = state.widget_key(state.THRESHOLD, threshold)
     st.number_input(
-        "Minimum probability" if calibrated else "Minimum CSLS margin over the runner-up",
+        f"Minimum {run.view.probability_word}" if calibrated else "Minimum CSLS margin over the runner-up",
         value=threshold,
         step=0.01,
         format="%.2f",
         key=key,
         width=280,
         on_change=lambda: state.set_parameter(state.THRESHOLD, f"{st.session_state[key]:g}"),
-        help=term("calibrated probability" if calibrated else "margin"),
+        help=term(probability_term(estimated) if calibrated else "margin"),
     )
 
 
-def _expectation(count: int, wrong: float | None) -> str:
+def _expectation(run: OpenRun, count: int, wrong: float | None) -> str:
     pairs = text.count(count, "pair")
     if wrong is None:
         return f"**{pairs}**. This run has no probabilities, so the number of errors is unknown: check some pairs before you accept them."
+    if run.view.unchecked_probabilities:
+        return f"**{pairs}**, **{_about(wrong)}** estimated errors. {UNCHECKED}"
     return f"**{pairs}**, **{_about(wrong)}** expected errors (by the probabilities)."
 
 
@@ -611,7 +615,10 @@ def _bulk(run: OpenRun, author: str, sheet: reviewing.Sheet, left: set[int]) -> 
         on_select=partial(reviewing.follow_ticks, run.card.fingerprint, author, sheet.pairs, key),
         selection_mode="multi-row",
         selection_default=ticked,
-        column_config={name: st.column_config.NumberColumn(format="%.3f") for name in ("probability", "margin", "CSLS")},
+        column_config={
+            **{name: st.column_config.NumberColumn(format="%.3f") for name in ("margin", "CSLS")},
+            "probability": st.column_config.NumberColumn(run.view.probability_word, format="%.3f"),
+        },
         alt="Table: pairs that can be accepted together",
     )
     if settled := sum(row not in left for row in rows.tolist()):
@@ -619,11 +626,11 @@ def _bulk(run: OpenRun, author: str, sheet: reviewing.Sheet, left: set[int]) -> 
             f":material/info: {text.count(settled, 'pair')} of this list {'has' if settled == 1 else 'have'} been decided since and will not change."
         )
     picked = np.array([row for row in rows[[row for row in event["selection"]["rows"] if row < len(rows)]].tolist() if row in left], dtype=np.int64)
-    wrong = run.queue.expected_wrong(picked)
+    wrong, kind = run.queue.expected_wrong(picked), "estimated" if run.view.unchecked_probabilities else "expected"
     click = reviewing.token()
     with st.container(horizontal=True):
         st.button(
-            f"Accept {text.count(len(picked), 'pair')}{'' if wrong is None else f' ({_about(wrong)} errors expected)'}",
+            f"Accept {text.count(len(picked), 'pair')}{'' if wrong is None else f' ({_about(wrong)} errors {kind})'}",
             icon=":material/done_all:",
             disabled=not len(picked),
             key=state.widget_key(state.REVIEW_BUTTON, "bulk", key),

@@ -257,7 +257,8 @@ def _curve(job: Job, news: News) -> None:
     components.figure(
         curve_figure(news, job.variant),
         name=f"{job.run_id}-curve",
-        caption=curve_sentence(news, over=not job.active),
+        title="Training curve",
+        caption=curve_sentence(news, over=not job.active, measured=bool(job.sizes.valid)),
         data=curve_table(news.points),
         height=420 if any(point.hits_at_1 is not None for point in news.points) else 260,
         key=f"curve-{job.id}",
@@ -484,7 +485,10 @@ def _outlook(runs: cache.RunList, summary: DataSummary, plan: Plan) -> None:
 
 
 def _held_out(plan: Plan, address: TrainAddress) -> None:
-    """Without enough validation links there are no probabilities: say so, and offer to hold some seed links out."""
+    """Without enough validation links there are no probabilities: say so, and offer to hold some seed links out, if there are any."""
+    if not plan.sizes.train + plan.sizes.valid + plan.sizes.test:
+        st.caption("Without known links, only the literal variant can give probabilities. They are estimated: no link checks them.")
+        return
     now = plan.config.data.valid_ratio
     held_out = plan.sizes.valid + (plan.sizes.test if plan.sizes.own_links else 0)
     if held_out >= LEAST_LINKS or (plan.sizes.valid and not now):  # the data's own ones stay as they are

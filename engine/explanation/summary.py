@@ -104,7 +104,7 @@ def match_words(pair: PairScore) -> str:
             f"{two} is rank {pair.rank_from_source:,} of {pair.pool_sizes[0]:,} candidates of {one}, "
             f"and {one} rank {pair.rank_from_target:,} of {pair.pool_sizes[1]:,} of {two}{pool}."
         )
-    probability = "" if pair.probability is None else f"Estimated probability {pair.probability:.0%}, "
+    probability = "" if pair.probability is None else f"{capital(pair.probability_word)} {pair.probability:.0%}, "
     return f"{ranks} {probability}CSLS {pair.csls:.3f}."
 
 

@@ -12,7 +12,7 @@ from engine.data.knowledge_graph import SIDES, Side
 from engine.data.labels import literal_of, local_name
 from engine.errors import EvidenceError
 from engine.explanation.explainer import Explainer
-from engine.names.values import key_texts
+from engine.names.values import exact_attribute, key_texts
 from engine.runs.tensors import has_table
 from engine.search import LiteralSimilarity, SparseSimilarity
 from engine.util.arrays import FloatArray, IntArray
@@ -55,10 +55,11 @@ class PairValue:
 
     @property
     def words(self) -> str:
-        """For example "born 1912-06-23 = 1912-06-23 (1 and 1 entity)"."""
+        """For example "born: 1912-06-23 = 1912-06-23 (1 and 1 entity have it)", or with ≈ between values that are only near each other."""
         texts = (shortened(one, SHOWN) for one in (self.source_text, self.target_text))
         owners = f"{self.source_entities:,} and {count(self.target_entities, 'entity', 'entities')} have it"
-        return f"{shortened(local_name(self.source_attribute), SHOWN)}: {' = '.join(texts)} ({owners})"
+        near = exact_attribute(self.source_attribute) != self.source_attribute and self.source_text != self.target_text
+        return f"{shortened(local_name(self.source_attribute), SHOWN)}: {(' ≈ ' if near else ' = ').join(texts)} ({owners})"
 
 
 def pair_values(explainer: Explainer, source: int, target: int) -> tuple[PairValue, ...]:

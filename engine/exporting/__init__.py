@@ -29,7 +29,7 @@ from engine.exporting.selection import (
     search_run,
     searched,
 )
-from engine.exporting.table import COLUMNS, UNCHECKED, Conflicts, ExpectedQuality, ExportTable
+from engine.exporting.table import COLUMNS, Conflicts, ExpectedQuality, ExportTable
 from engine.exporting.writing import export_bytes, preview_lines, write_export
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
     "PREDICATES",
     "SEARCHING",
     "STORED",
-    "UNCHECKED",
     "Canonical",
     "Clusters",
     "Conflicts",

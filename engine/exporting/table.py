@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,10 @@ import pandas as pd
 
 from engine import __version__
 from engine.data.knowledge_graph import SIDES, Side
-from engine.evaluation.calibration import LEAST_LINKS
 from engine.explore.alignment import Alignment, Precision
 from engine.exporting.reviewed import DecidedPair, Ends
 from engine.runs.verdicts import SEED
-from engine.runs.view import RunView
+from engine.runs.view import UNCHECKED, RunView
 from engine.util.arrays import IntArray
 from engine.util.text import count
 
@@ -245,23 +244,9 @@ class ExportTable:
             measured=self.measured,
             conflicts=self.conflicts,
             home=HomeFigure.of(self.view),
-            unchecked=unchecked(self.view),
+            unchecked=self.view.unchecked_probabilities,
             only_mutual=bool(self.view.stored_fit.get("estimated")),
         )
-
-
-UNCHECKED: Final = (
-    "No held-out links check these probabilities, which can be too high where the graphs share few names or values, or little structure: "
-    "review a random sample before you rely on them."
-)
-
-
-def unchecked(view: RunView) -> bool:
-    """Whether the probabilities of a run were estimated, and not fitted on links that were held out from training."""
-    fit = view.stored_fit
-    if "estimated" in fit:
-        return bool(fit["estimated"])
-    return int((view.run.table("links")["role"] == "valid").sum()) < LEAST_LINKS
 
 
 def listed(names: Iterable[str]) -> str:

@@ -25,7 +25,7 @@ from engine.reporting.drawing import Mark, bar_figure, interval_figure, reliabil
 from engine.reporting.markup import Html, data_table, disclosure, element, label, shown, together
 from engine.runs.tensors import RunLike
 from engine.runs.verdicts import KNOWN
-from engine.runs.view import RunView
+from engine.runs.view import UNCHECKED, RunView
 from engine.util.arrays import IntArray
 from engine.util.machine import is_of_machine
 from engine.util.text import count, duration
@@ -266,9 +266,10 @@ def probability_section(run: ReportedRun) -> Iterator[object]:
     """Whether probabilities are what they promise, where known links decide."""
     alignment, fit = run.alignments["source"], dict(run.json("calibration"))
     if not alignment.calibrated:
-        reason = dict(fit.get("fit") or {}).get("reason")
-        yield element("p", "This run has no probabilities", f": {reason}" if reason else ".")
+        yield element("p", run.view.why_no_probabilities)
         return
+    if run.view.unchecked_probabilities:
+        yield element("p", f"The probabilities are estimated. {UNCHECKED}")
     probability = alignment.rows["probability"].to_numpy(dtype=np.float64)
     judged = np.isin(alignment.known, [KNOWN.index("right"), KNOWN.index("wrong")]) & ~np.isnan(probability)
     right = alignment.known == KNOWN.index("right")
@@ -296,7 +297,8 @@ def probability_section(run: ReportedRun) -> Iterator[object]:
         error = float(fitted["calibration_error"])
         yield element("p", f"The probabilities were fitted on the same links; their cross-validated calibration error is {error:.3f}.")
     if suggested := fit.get("suggested"):
-        words = f"expected precision {percent(suggested['precision'])}, expected recall {percent(suggested['recall'])}"
+        kind = "estimated" if run.view.unchecked_probabilities else "expected"
+        words = f"{kind} precision {percent(suggested['precision'])}, {kind} recall {percent(suggested['recall'])}"
         yield element("p", f"Suggested minimum probability: {suggested['probability']:.2f} ({words}).")
 
 
@@ -304,17 +306,21 @@ def probability_section(run: ReportedRun) -> Iterator[object]:
 
 
 def example_section(run: ReportedRun) -> Iterator[object]:
-    """Pairs that the run is sure of, pairs that it is not, and pairs that known links contradict, with what their scores rest on."""
+    """Pairs with the best scores, pairs in doubt, and pairs that known links contradict, with what their scores rest on."""
     alignment = run.alignments["source"]
-    for title, words, positions in chosen_examples(alignment):
+    for title, words, positions in chosen_examples(alignment, unchecked=run.view.unchecked_probabilities):
         if len(positions):
             yield element("h3", title)
             yield element("p", words)
             yield from (_example(run, alignment, int(position)) for position in positions)
 
 
-def chosen_examples(alignment: Alignment) -> Iterator[tuple[str, str, IntArray]]:
-    """Title, words and positions of each kind of example; seed links are none, and no pair is an example twice."""
+def chosen_examples(alignment: Alignment, *, unchecked: bool) -> Iterator[tuple[str, str, IntArray]]:
+    """Title, words and positions of each kind of example; seed links are none, and no pair is an example twice.
+
+    Args:
+        unchecked: the probabilities are estimated, so that no pair is certain.
+    """
     rows, known = alignment.rows, alignment.known
     csls = rows["csls"].to_numpy(dtype=np.float64)
     sure = np.nan_to_num(rows["probability"].to_numpy(dtype=np.float64), nan=-1.0) if alignment.calibrated else csls
@@ -324,8 +330,7 @@ def chosen_examples(alignment: Alignment) -> Iterator[tuple[str, str, IntArray]]
     left = known != KNOWN.index("seed")
     kinds = (
         (
-            "Certain pairs",
-            "Mutual best matches with the highest probability." if alignment.calibrated else "Mutual best matches with the highest CSLS.",
+            *_best_words(alignment.calibrated, unchecked),
             left & rows["mutual"].to_numpy(dtype=bool) & ~wrong,
             (-csls, -sure),
         ),
@@ -344,10 +349,19 @@ def chosen_examples(alignment: Alignment) -> Iterator[tuple[str, str, IntArray]]
         yield title, words, chosen
 
 
+def _best_words(calibrated: bool, unchecked: bool) -> tuple[str, str]:
+    """Title and words of the examples with the best scores, which are certain only where held-out links check the probabilities."""
+    if not calibrated:
+        return "Pairs with the highest CSLS", "Mutual best matches. Without probabilities, how likely they are to be correct is not known."
+    if unchecked:
+        return "Pairs with the highest estimated probability", "Mutual best matches. No held-out links check these probabilities."
+    return "Certain pairs", "Mutual best matches with the highest probability."
+
+
 def _example(run: ReportedRun, alignment: Alignment, position: int) -> Html:
     row = alignment.rows.iloc[position]
     pair = run.view.pair(int(row["entity"]), int(row["match"]))
-    probability = "" if pair.probability is None else f"{pair.probability:.0%} probability, "
+    probability = "" if pair.probability is None else f"{pair.probability:.0%} {pair.probability_word}, "
     head = element("h4", "● ", label(pair.source.title), " ↔ ◆ ", label(pair.target.title))
     ids = element("p", label(pair.source.uri, 120), " ↔ ", label(pair.target.uri, 120), class_="ids")
     verdict = element("p", f"{probability}CSLS {pair.csls:.3f}. ", _verdict_words(alignment, position))

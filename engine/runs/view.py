@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ import torch
 
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import AmbiguousEntityError, EntityError
+from engine.evaluation.calibration import LEAST_LINKS
 from engine.evaluation.metrics import untested_words
 from engine.runs.entities import Entity, FoldedTexts, GraphView, other, search_forms
 from engine.runs.tensors import RunLike, check_numbers, damaged, has_table, run_similarity
@@ -32,8 +33,17 @@ Pool = Literal["all", "test"]
 PROBABILITY_COLUMNS = ("graph", "entity", "match", "probability")
 """Of the table of probabilities, what every run that has one stores."""
 NEAR_MISSES = 5
+UNCHECKED: Final = (
+    "No held-out links check these probabilities, which can be too high where the graphs share few names or values, or little structure: "
+    "review a random sample before you rely on them."
+)
 KEPT_ROWS, KEPT_BYTES = 12, 1 << 26
 """Rows of scores that an open run keeps: at most this number, and 64 MiB, which is four rows of a million candidates."""
+
+
+def probability_word(estimated: bool) -> str:
+    """What a probability is called, by whether it is estimated without held-out links."""
+    return "estimated probability" if estimated else "probability"
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,7 @@ class PairScore:
         rank_from_source, rank_from_target: of the pair among all pairs of its source (target) entity in the pool.
         pool_sizes: candidates on the target side (what ``rank_from_source`` counts) and on the source side.
         names, values, probability, added: as in :class:`Match`.
+        estimated: whether the probability is estimated, so that no held-out link checks it.
     """
 
     source: Entity
@@ -92,6 +103,11 @@ class PairScore:
     values: float | None = None
     probability: float | None = None
     added: int | None = None
+    estimated: bool = False
+
+    @property
+    def probability_word(self) -> str:
+        return probability_word(self.estimated)
 
 
 @dataclass(frozen=True)
@@ -316,6 +332,22 @@ class RunView:
         """
         return str(self.stored_fit.get("reason") or "This run has no probabilities.")
 
+    @cached_property
+    def unchecked_probabilities(self) -> bool:
+        """Whether the run's probabilities are estimated, and not fitted on links that were held out from training.
+
+        Raises:
+            RunDamagedError: how they were fitted cannot be read.
+        """
+        fit = self.stored_fit
+        if "estimated" in fit:
+            return bool(fit["estimated"])
+        return int((self.run.table("links")["role"] == "valid").sum()) < LEAST_LINKS
+
+    @property
+    def probability_word(self) -> str:
+        return probability_word(self.unchecked_probabilities)
+
     def probability(self, side: Side, index: int, match: int) -> float | None:
         """That an entity's best match is right; None for other pairs and for runs that are not calibrated."""
         return self._probabilities[side].get((index, match))
@@ -443,7 +475,7 @@ class RunView:
             EntityError: no such entity, or one of the two is not in the pool.
         """
         forward, backward = self.scores("source", source, pool), self.scores("target", target, pool)
-        place = forward.position(target)
+        place, probability = forward.position(target), self.probability("source", source, target)
         return PairScore(
             source=self.entity("source", source),
             target=self.entity("target", target),
@@ -456,8 +488,9 @@ class RunView:
             pool_sizes=(len(forward.candidates), len(backward.candidates)),
             names=forward.names_at(place),
             values=forward.values_at(place),
-            probability=self.probability("source", source, target),
+            probability=probability,
             added=self.added(source, target),
+            estimated=probability is not None and self.unchecked_probabilities,
         )
 
     # Facts

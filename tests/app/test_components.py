@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -16,7 +17,9 @@ from app.components import csv_bytes
 from app.glossary import PROBABILITY_FEATURES, TERMS, explain
 from engine.data.knowledge_graph import Finding, Severity
 from engine.evaluation.calibration import FEATURES
+from engine.runs.view import UNCHECKED, RunView
 from tests.app.conftest import OpenPage
+from tests.run_fixture import sample_run
 
 
 def test_a_download_holds_every_script_and_no_formula() -> None:
@@ -61,6 +64,15 @@ def test_the_glossary_says_what_a_probability_depends_on() -> None:
     assert kinds == set(WORDS_OF_FEATURES)
     for kind in kinds:
         assert WORDS_OF_FEATURES[kind] in TERMS["calibrated probability"], kind
+
+
+@pytest.mark.parametrize("estimated", [True, False])
+def test_a_pair_says_where_its_probability_is_estimated(estimated: bool) -> None:
+    view = RunView(sample_run())
+    pair = replace(view.pair(20, 21), probability=0.5, estimated=estimated)
+    assert components.score_line(view, pair, "source").startswith("**50%** estimated probability" if estimated else "**50%** probability")
+    assert (UNCHECKED in components.score_help(view, pair)) == estimated
+    assert (components.probability_column(view)["label"] == "estimated probability") == view.unchecked_probabilities
 
 
 def test_values_are_shown_as_text_with_language_and_type_beside_them() -> None:

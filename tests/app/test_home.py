@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -77,6 +78,16 @@ def test_the_best_run_comes_first_and_is_one_click_away(models: Path, open_page:
     assert table["random seed"].tolist() == [2, 1, 3, 4]
     assert links(app)[0] == "entity?run=towns%2Fbasic-s2"
     assert "Some runs have no test links" in words(app)
+
+
+@pytest.mark.parametrize(("measured", "shown"), [(True, "Open best run"), (False, "Open newest run")])
+def test_no_run_is_the_best_where_nothing_is_measured(models: Path, open_page: OpenPage, measured: bool, shown: str) -> None:
+    run = sample_run() if measured else replace(sample_run(), metrics=None)
+    for place, variant in enumerate(("semi", "basic")):
+        write_run(run, models, run_id=f"{variant}-s{place}", variant=variant)
+    app = open_page("home")
+    assert_no_crash(app)
+    assert [one.proto.label for one in app.get("page_link") if one.proto.label.startswith("Open")] == [shown]
 
 
 def test_an_age_is_a_time_that_the_browser_puts_into_words(run: str, open_page: OpenPage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from app import state
 from engine.explore.alignment import PairFilter, alignments
-from engine.runs.view import RunView
+from engine.runs.view import UNCHECKED, RunView
 from tests.app.conftest import OpenPage, assert_no_crash, figures, words
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, graph_tables, sample_run, write_run
 
@@ -40,6 +41,19 @@ def knowing() -> MemoryRun:
         "selections": pd.DataFrame({"round": 1, "source": rounds["entity"], "target": rounds["match"], "score": 0.5}).reset_index(drop=True),
     }
     return run
+
+
+@pytest.mark.parametrize("estimated", [True, False])
+def test_an_estimated_probability_is_called_so(models: Path, open_page: OpenPage, estimated: bool) -> None:
+    run = replace(knowing(), documents={"calibration": {"fit": {"calibrated": True, "estimated": estimated}}})
+    app = open_page("pairs", run=write_run(run, models))
+    assert_no_crash(app)
+    assert ("Median estimated probability" in words(app)) == estimated
+    assert ("Median probability" in words(app)) != estimated
+    slider = app.slider[0]
+    assert slider.label == ("Estimated probability" if estimated else "Probability")
+    assert (UNCHECKED in slider.help) == estimated
+    assert ("estimated probability" in app.dataframe[0].proto.columns) == estimated
 
 
 def test_worst_decided_first_as_the_stored_tables_have_it(run: str, open_page: OpenPage) -> None:

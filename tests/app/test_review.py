@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import pandas as pd
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
@@ -21,7 +22,7 @@ from engine.reviews.decisions import BULK_NOTE
 from engine.reviews.store import CarriedChoice
 from engine.runs import RunStore
 from engine.runs.verdicts import status_sentence
-from engine.runs.view import RunView
+from engine.runs.view import UNCHECKED, RunView
 from engine.util.paths import reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, tables, with_open, words
 from tests.explanation.runs import drawn_run
@@ -261,6 +262,29 @@ def test_sure_pairs_are_accepted_together_and_undone_together(models: Path, open
     assert store.standing(DATA) == []
 
 
+@pytest.mark.parametrize("estimated", [True, False])
+def test_estimated_probabilities_are_called_so(models: Path, open_page: OpenPage, estimated: bool) -> None:
+    run = replace(calibrated(sample_run()), documents={"calibration": {"fit": {"calibrated": True, "estimated": estimated}}})
+    name = write_run(run, models)
+    assert ("** estimated probability" in words(open_page("review", run=name, reviewer="Ann"))) == estimated
+    app = open_page("review", run=name, reviewer="Ann", kind="sure", threshold="0.2")
+    assert_no_crash(app)
+    assert (f"estimated errors. {UNCHECKED}" in words(app)) == estimated
+    assert ("expected errors (by the probabilities)" in words(app)) != estimated
+    assert bulk_button(app).label.endswith("errors estimated)" if estimated else "errors expected)")
+    assert [field.label for field in app.number_input] == ["Minimum estimated probability" if estimated else "Minimum probability"]
+
+
+@pytest.mark.parametrize("probabilities", [True, False])
+def test_no_pair_of_many_is_called_certain(models: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, probabilities: bool) -> None:
+    monkeypatch.setattr(reviewing, "AT_ONCE", 1)
+    name = write_run(calibrated(sample_run()) if probabilities else sample_run(), models)
+    app = open_page("review", run=name, reviewer="Ann", kind="sure", threshold="0.0")
+    assert_no_crash(app)
+    assert f"pairs with the highest {'estimated probability' if probabilities else 'CSLS margin'} are listed" in words(app)
+    assert "certain pairs" not in words(app)
+
+
 def sure_run(models: Path) -> tuple[str, list[tuple[str, str]]]:
     """A run, and the pairs that it offers in bulk."""
     queue = queue_of(calibrated(sample_run()))
@@ -354,6 +378,22 @@ def test_a_random_sample_is_reviewed_and_says_what_it_measures(run: str, models:
     app = press(app, "Reject")
     assert [decision.pair for decision in store.standing(DATA)] == [queue.pair(row) for row in order[:2]]
     assert "9.5% to 90.5% (95% interval, n = 2)" in words(app).replace("\\", "")
+
+
+def test_all_queues_are_in_sight_on_a_phone(run: str, open_page: OpenPage) -> None:
+    app = open_page("review", run=run, reviewer="Ann")
+    assert next(group for group in app.button_group if group.label == "Queue").proto.wrap
+
+
+@pytest.mark.parametrize(("kind", "said"), [("sample", False), ("uncertain", True)])
+def test_the_sample_does_not_show_that_a_round_trained_on_the_pair(models: Path, open_page: OpenPage, kind: str, said: bool) -> None:
+    run = sample_run()
+    best = run.tables["matches"].query("graph == 'source' and rank == 1")
+    rounds = pd.DataFrame({"round": 1, "source": best["entity"], "target": best["match"], "score": 0.5})
+    name = write_run(replace(run, tables={**run.tables, "selections": rounds.reset_index(drop=True)}), models)
+    app = open_page("review", run=name, reviewer="Ann", kind=kind)
+    assert_no_crash(app)
+    assert ("added in round 1" in words(app)) == said
 
 
 def test_the_sample_keeps_its_order_after_other_lists_and_bulk(run: str, models: Path, open_page: OpenPage, store: ReviewStore) -> None:

@@ -312,6 +312,28 @@ def test_a_curve_without_validation_links(models: Path) -> None:
     assert curve_table(news.points)["loss"].tolist() == [5.0]
 
 
+def test_a_training_without_links_says_that_nothing_measures_it(models: Path, open_page: OpenPage, trainer: None) -> None:
+    own_data(0)
+    for side in "12":
+        rows = "".join(f"{'ab'[int(side) - 1]}{one},title,word {one}\n" for one in range(20))
+        (data_folder() / "mine" / f"attributes_{side}.csv").write_text(f"entity,attribute,value\n{rows}", encoding="utf-8")
+    config = RunConfig.from_dict({"variant": "literal", "seed": 0})
+    job = JobQueue(models).submit(plan_training(summarise(data_folder() / "mine", config.data, 0), config, models), "Ann").job.id
+    JobQueue(models).take()
+    reporter = Reporter(models, job)
+    reporter.event(Round(0, 4, 50, 50, None, None, "pool"))
+    reporter.event(Progress(1, 3, 5.0, 1.0, 2.0))
+    reporter.event(Round(1, 4, 60, 10, None, None, "pool"))
+    app = open_page("train", job=job)
+    assert_no_crash(app)
+    assert "no value yet" not in words(app)
+    assert "accuracy is not measured during training" in words(app)
+    assert figures(app)[0]["layout"]["title"]["text"] == "Training curve"
+    rounds = app.dataframe[0].value
+    assert rounds["round"].tolist() == ["start", "1"]
+    assert "right" not in rounds
+
+
 def test_a_curve_that_was_validated_once_does_not_rise_from_itself(models: Path) -> None:
     trainer_lock(models).parent.mkdir(parents=True)
     reporter = Reporter(models, "0" * 8)
@@ -469,6 +491,7 @@ def test_without_links_semi_is_offered_and_what_cannot_start_says_why(open_page:
         assert [one.value for one in app.warning if reason in one.value]
         assert next(button for button in app.button if button.label == "Start training").disabled
         assert "0 known links" not in words(app)
+        assert "only the literal variant can give probabilities. They are estimated" in words(app)
     for side in "12":
         rows = "".join(f"{'ab'[int(side) - 1]}{one},title,word {one}\n" for one in range(20))
         (data_folder() / "mine" / f"attributes_{side}.csv").write_text(f"entity,attribute,value\n{rows}", encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.data.knowledge_graph import SIDES
-from engine.explanation import explain
+from engine.explanation import PairValue, explain
 from engine.explanation.rivals import runner_up
 from engine.explanation.summary import FEW, GROUPS, grouped_parts, match_words, score_groups, summary_lines
 from engine.explanation.verdict import CLOSE, verdict_line
@@ -74,7 +74,25 @@ def test_the_match_line_has_a_form_for_each_place() -> None:
     }
     assert len(set(forms.values())) == 4
     assert "each other's best match" in forms[1, 1]
-    assert all("probability 50%" in words for words in forms.values())
+    assert all(" Probability 50%" in words for words in forms.values())
+
+
+@pytest.mark.parametrize(
+    ("attribute", "other", "shown"),
+    [
+        ("population", "67787", "65228 = 67787"),
+        ("population (within 10 %)", "67787", "65228 ≈ 67787"),
+        ("population (within 10 %)", "65228", "65228 = 65228"),
+    ],
+)
+def test_values_that_are_only_near_each_other_are_not_called_equal(attribute: str, other: str, shown: str) -> None:
+    assert shown in PairValue(attribute, attribute, "65228", other, 1, 1, 0.1, ()).words
+
+
+def test_the_match_line_says_where_a_probability_is_estimated() -> None:
+    pair = replace(explain(explainer_of(drawn_run(3)), 1, 2).pair, probability=0.5)
+    assert "Estimated probability 50%" in match_words(replace(pair, estimated=True))
+    assert "stimated" not in match_words(pair)
 
 
 def verdict_of(source: int, target: int, variant: str = "basic", rivals: bool = True, **changed: Any) -> str:

@@ -20,7 +20,7 @@ from engine.reporting.drawing import Mark, bar_figure, interval_figure, reliabil
 from engine.reporting.markup import Html, data_table, element, shown
 from engine.reporting.sections import EXAMPLES, chosen_examples
 from engine.runs.verdicts import KNOWN
-from engine.runs.view import RunView
+from engine.runs.view import UNCHECKED, RunView
 from tests.explanation.runs import drawn_run
 from tests.explore.test_review_queue import calibrated, contested_run
 from tests.run_fixture import HOSTILE_LABELS, MemoryRun, analysed, sample_run, write_run
@@ -136,7 +136,7 @@ def test_each_figure_has_a_name_and_the_same_content_as_a_table(run: MemoryRun, 
 
 def test_each_kind_of_example_is_there(run: MemoryRun, tmp_path: Path) -> None:
     page = page_of(run, tmp_path)
-    for title in ("Certain pairs", "Uncertain pairs", "Incorrect pairs"):
+    for title in ("Pairs with the highest estimated probability", "Uncertain pairs", "Incorrect pairs"):
         assert title in page.text
     assert 5 < page.count("article") <= 3 * EXAMPLES
 
@@ -153,19 +153,47 @@ def test_examples_are_explained_by_texts_alone(tmp_path: Path) -> None:
     assert {tag for tag, _ in page.found} <= TAGS
 
 
+def with_fit(run: MemoryRun, fit: Mapping[str, Any], suggested: Mapping[str, float] | None = None) -> MemoryRun:
+    files = {**run.manifest.get("files", {}), "calibration.json": {}}
+    stored = {"fit": dict(fit), "suggested": suggested}
+    return replace(run, manifest={**run.manifest, "files": files}, documents={**run.documents, "calibration": stored})
+
+
+def test_estimated_probabilities_are_named_so(run: MemoryRun, tmp_path: Path) -> None:
+    suggested = {"probability": 0.47, "precision": 0.95, "recall": 0.988}
+    estimated, fitted = (page_of(with_fit(run, {"calibrated": True, "estimated": one}, suggested), tmp_path / str(one)).text for one in (True, False))
+    assert f"The probabilities are estimated. {UNCHECKED}" in estimated
+    assert "0.47 (estimated precision 95.0%, estimated recall 98.8%)" in estimated
+    assert "Certain pairs" not in estimated
+    assert "% estimated probability, CSLS" in estimated
+    assert "stimated" not in fitted
+    assert "0.47 (expected precision 95.0%, expected recall 98.8%)" in fitted
+    assert "Certain pairs" in fitted
+
+
+def test_why_there_are_no_probabilities_is_said_once_and_no_pair_is_called_certain(tmp_path: Path) -> None:
+    reason = "Probabilities of this run cannot be given."
+    page = page_of(with_fit(analysed(sample_run()), {"calibrated": False, "reason": reason}), tmp_path).text
+    assert reason in page
+    assert "This run has no probabilities" not in page
+    assert "Certain pairs" not in page
+    assert "Pairs with the highest CSLS" in page
+
+
 @pytest.mark.parametrize("probabilities", [True, False])
 def test_examples_are_of_their_kind_and_none_twice(run: MemoryRun, probabilities: bool) -> None:
     alignment = alignments(RunView(run if probabilities else contested_run()))["source"]
-    kinds = {title: positions.tolist() for title, _, positions in chosen_examples(alignment)}
+    kinds = {title: positions.tolist() for title, _, positions in chosen_examples(alignment, unchecked=False)}
+    best = "Certain pairs" if probabilities else "Pairs with the highest CSLS"
     everything = [position for positions in kinds.values() for position in positions]
     assert len(everything) == len(set(everything))
     known = [KNOWN[code] for code in alignment.known.tolist()]
     assert {known[position] for position in kinds["Incorrect pairs"]} == {"wrong"}
     assert "seed" not in {known[position] for position in everything}
-    assert alignment.rows["mutual"].to_numpy()[kinds["Certain pairs"]].all()
+    assert alignment.rows["mutual"].to_numpy()[kinds[best]].all()
     if probabilities:
         probability = alignment.rows["probability"].to_numpy()
-        sure, doubt = probability[kinds["Certain pairs"]], np.abs(probability - 0.5)
+        sure, doubt = probability[kinds[best]], np.abs(probability - 0.5)
         possible = [place for place, word in enumerate(known) if word not in ("seed", "wrong") and alignment.rows["mutual"].iloc[place]]
         assert sure.min() >= np.sort(np.nan_to_num(probability[possible]))[-len(sure)]
         assert np.nanmax(doubt[kinds["Uncertain pairs"]]) < 0.5
