@@ -85,9 +85,12 @@ def test_rounds_are_kept_with_the_run_and_shown(trained: dict[str, Run], capsys:
     for line in rounds[1:]:
         assert line["selected"] == (selections["round"] == line["round"]).sum()
         assert 0 < line["right"] <= line["known"] <= line["selected"]
-    first = selections[selections["round"] == 1].iloc[0]
+    start = set(run.table("start")[["source", "target"]].itertuples(index=False, name=None))
+    chosen = selections.loc[selections["round"] == 1, ["source", "target"]].itertuples(index=False, name=None)
+    pairs = {pair in start: pair for pair in chosen}
     view = RunView(run)
-    assert view.pair(int(first["source"]), int(first["target"])).added == 1
+    assert {begun: view.pair(*pair).added for begun, pair in pairs.items()} == {True: 0, False: 1}
+    first = dict(zip(("source", "target"), pairs[False], strict=True))
     uri = view.entity("source", int(first["source"])).uri
     assert main(["match", run.id, uri, "--models", str(models_of(run)), "--json"]) == 0
     assert 1 in [one.get("added") for one in last_json(capsys.readouterr().out)["matches"]]

@@ -46,8 +46,7 @@ class ParquetTable:
         Raises:
             DataError: damaged, a cell without a value, a type that is no text, no memory left for more.
         """
-        builder = TextsBuilder()
-        rows = 0
+        builder, rows = TextsBuilder(), 0
         for stretch in self._stretches(position):
             check_room(self.path)
             if anything:
@@ -57,12 +56,15 @@ class ParquetTable:
                 raise DataError(f"column '{self.names[position]}' has no value in row {row:,}; fill or remove that row.", path=self.path)
             builder.add(self._texts(stretch, position, what, anything))
             rows += len(stretch)
+        if rows != self.num_rows:
+            found = f"{rows:,} of {self.num_rows:,} rows"
+            raise DataError(f"column '{self.names[position]}' has {found}: this file is damaged; write it again.", path=self.path)
         return builder.texts()
 
     def sample(self, first: int, count: int) -> Cells:
         """A number of rows from this one on, as texts."""
         columns = (itertools.islice(self._cells(position), first, first + count) for position in range(len(self.names)))
-        return [list(cells) for cells in zip(*columns, strict=True)]
+        return [list(cells) for cells in zip(*columns, strict=False)]  # where a column ends early, reading it says so
 
     def _cells(self, position: int) -> Iterator[str]:
         return ("" if cell is None or cell != cell else str(cell) for stretch in self._stretches(position) for cell in stretch.to_pylist())

@@ -39,11 +39,11 @@ def test_rounds_and_probabilities_are_shown_where_there_are_any(knowing_run: str
     assert_no_crash(app)
     next(toggle for toggle in app.toggle if toggle.label == "More columns").set_value(True).run()
     table = next(table for table in tables(app) if "match" in table.columns)
-    assert table["probability"].tolist()[0] == pytest.approx(0.88)
+    assert table["estimated probability"].tolist()[0] == pytest.approx(0.88)
     assert table["added"].tolist()[0] == "round 1"
     assert "names" not in table.columns
     assert "added in round 1" in words(app)
-    assert "**88%** probability · " in words(app)
+    assert "**88%** estimated probability · " in words(app)
 
 
 def test_a_basic_run_has_no_such_columns(run: str, open_page: OpenPage) -> None:

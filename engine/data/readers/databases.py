@@ -86,6 +86,8 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except (sqlite3.Error, sqlite3.Warning) as error:
         raise DataError(_explained(error), path=path) from None
+    except UnicodeDecodeError:  # of SQLite's own message, which quotes what is damaged
+        raise DataError("this database is damaged; write it again.", path=path) from None
 
 
 def _decoded(data: bytes) -> str:

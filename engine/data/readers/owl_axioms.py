@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal
 from xml.parsers import expat
@@ -123,10 +122,10 @@ def _check_depth(path: Path, text: str, syntax: OwlSyntax) -> None:
     """The parser follows what is nested by recursion, and ends the whole program where that is too deep.
 
     Raises:
-        DataError: more levels than any ontology has.
+        DataError: more levels than any ontology has, or XML that is not well-formed.
     """
     bare = text if syntax == "owx" else _IRI.sub("", text)
-    deepest, where = _xml_depth(bare) if syntax == "owx" else _bracket_depth(bare)
+    deepest, where = _xml_depth(path, bare) if syntax == "owx" else _bracket_depth(bare)
     if syntax == "omn" and deepest <= MOST_NESTED:
         longest = max((len(_WORDS_OF_EXPRESSIONS.findall(part)) for part in _UNNESTED.split(bare)), default=0)
         deepest, where = max(deepest, longest // (MOST_WORDS // MOST_NESTED)), None
@@ -143,7 +142,10 @@ def _bracket_depth(text: str) -> tuple[int, None]:
     return deepest, None
 
 
-def _xml_depth(text: str) -> tuple[int, int | None]:
+def _xml_depth(path: Path, text: str) -> tuple[int, int | None]:
+    """The deepest level of elements, and its line. At the end of a text whose elements do not end, the parser of OWL goes on until no memory is
+    left, so that such a text does not reach it.
+    """
     level, deepest, where = 0, 0, None
     parser = expat.ParserCreate()
 
@@ -158,8 +160,12 @@ def _xml_depth(text: str) -> tuple[int, int | None]:
         level -= 1
 
     parser.StartElementHandler, parser.EndElementHandler = begin, end
-    with suppress(expat.ExpatError):  # the parser of OWL says better what is wrong
+    try:
         parser.Parse(text.lstrip().encode(), True)
+    except expat.ExpatError as error:
+        line = text[: len(text) - len(text.lstrip())].count("\n") + error.lineno
+        words = f"this is not well-formed XML ({expat.ErrorString(error.code)}); correct this line."
+        raise DataError(words, path=path, line=line) from None
     return deepest, where
 
 

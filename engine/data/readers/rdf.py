@@ -146,6 +146,7 @@ RDF_FORMATS: Final[Mapping[RdfForm, ox.RdfFormat]] = {
 FORMATS: Final = {ending: RDF_FORMATS[form] for form, endings in RDF_ENDINGS.items() for ending in endings}
 RELATIVE: Final = "No scheme found in an absolute IRI"
 """What the parser says of an IRI that needs a base."""
+LINE_END: Final = re.compile(r"\r\n|[\r\n]")
 QUOTED_TRIPLE: Final = re.compile(r"(?:^|[ \t])<<[ \t<]", re.MULTILINE)
 """A triple that is the subject or object of another one, as RDF-star has it; or a text that looks so."""
 DEFAULT_GRAPH: Final = "default"
@@ -497,7 +498,7 @@ def _statements(path: Path, text: str, *, lenient: bool = False) -> Iterator[Any
             words = "this JSON-LD refers to a context in another file, which is never read; write the context into this file."
             raise DataError(words, path=path) from None
         line = error.lineno or (error_line(text) if is_xml else None)
-        if kind == ox.RdfFormat.N_QUADS and line and QUOTED_TRIPLE.search(text.split("\n", line)[line - 1]):
+        if kind == ox.RdfFormat.N_QUADS and line and QUOTED_TRIPLE.search(_line(text, line)):
             words = "this line has a triple about a triple (<< ... >>), which N-Quads does not have; export the file as TriG, or remove the line."
             raise DataError(words, path=path, line=line) from None
         words = f"this is not valid RDF ({_explanation(error)}); correct this {'line' if line else 'file'}."
@@ -507,6 +508,12 @@ def _statements(path: Path, text: str, *, lenient: bool = False) -> Iterator[Any
     except MemoryError:  # of the parser's own, for a single piece
         words = f"a name or text in this file is longer than {size_text(LONGEST_LINE)}; shorten it, or check that it is the right file."
         raise DataError(words, path=path) from None
+
+
+def _line(text: str, number: int) -> str:
+    """A line as the parser counts them, from 1: a carriage return alone ends one, too."""
+    lines = LINE_END.split(text, number)
+    return lines[number - 1] if number <= len(lines) else ""
 
 
 def _explanation(error: SyntaxError) -> str:
