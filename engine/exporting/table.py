@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -254,6 +254,9 @@ def listed(names: Iterable[str]) -> str:
     return "|".join(name.replace("|", "｜") for name in names)
 
 
+UNMEASURED: Final = "Predictions of this run have no probabilities, and no known links measure them: review a random sample before you rely on them."
+
+
 @dataclass(frozen=True)
 class ExpectedQuality:
     """How good pairs are to be expected.
@@ -315,6 +318,8 @@ class ExpectedQuality:
             parts += [self.not_covered()] if self.without_probability else []
             if self.unchecked:
                 parts.append(UNCHECKED)
+        elif self.without_probability and not (self.measured and self.measured.judged):
+            parts.append(UNMEASURED)
         if self.measured is not None and self.measured.judged:
             low, high = self.measured.interval
             share = f"{self.measured.share:.1%} (95% interval {low:.1%} to {high:.1%}, n = {self.measured.judged:,})"

@@ -345,6 +345,9 @@ def test_predictions_without_a_probability_are_counted_with_the_reason(view: Run
     assert f"{after.without_probability} further predictions have no probability, as only {reason}" in after.sentence()
     assert "no probability" not in replace(after, without_probability=0).sentence()
     assert "1 further prediction has no probability" in replace(after, without_probability=1).sentence()
+    alone = replace(after, estimated=0, precision=None, measured=None)
+    assert "no known links measure them: review a random sample" in alone.sentence()
+    assert "review" not in replace(alone, without_probability=0).sentence(), "only known links are written"
 
 
 def test_the_minimum_probability_is_in_the_summary(view: RunView) -> None:
