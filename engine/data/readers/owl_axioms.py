@@ -143,7 +143,7 @@ def _bracket_depth(text: str) -> tuple[int, None]:
 
 
 def _xml_depth(path: Path, text: str) -> tuple[int, int | None]:
-    """The deepest level of elements, and its line. At the end of a text whose elements do not end, the parser of OWL goes on until no memory is
+    """The deepest level of elements, and its line. At the end of a text whose elements do not end, the parser of OWL continues until no memory is
     left, so that such a text does not reach it.
     """
     level, deepest, where = 0, 0, None
