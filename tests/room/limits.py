@@ -34,7 +34,7 @@ STEPS: dict[Limit, tuple[int, ...]] = {
     "memory": (0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512),  # MiB more than the process has
     "files": (0, 1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 30),  # more than are open
     "room": (0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256),  # blocks of 4 KiB more than the data take
-    "inodes": (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48),
+    "inodes": (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 72, 108),  # a literal training writes two runs
 }
 SENTENCE, DEFECT = 2, 3
 
