@@ -17,7 +17,7 @@ from typing import Any
 
 from engine import __version__
 from engine.analysis.run_tables import seed_links
-from engine.api import configure, open_run, summary_row
+from engine.api import OpenRun, configure, open_run, summary_row
 from engine.cli.applicable import check_match, check_reading, check_train, unused_settings
 from engine.cli.changes import add_changes
 from engine.cli.clusters import add_clusters
@@ -461,14 +461,14 @@ def print_estimated(run: Run, elsewhere: str) -> None:
     Args:
         elsewhere: the option that names the models folder; "" for the usual one.
     """
-    stored = run.json("calibration") if "calibration.json" in run.manifest.get("files", {}) else {}
-    suggested = stored.get("suggested")
-    if not stored.get("fit", {}).get("estimated") or not suggested:
+    opened = OpenRun(run)
+    suggested = opened.suggested_threshold() if opened.view.stored_fit.get("estimated") else None
+    if suggested is None:
         return
-    expected = f"expected precision {suggested['precision']:.0%}, expected recall {suggested['recall']:.0%}"
+    expected = f"expected precision {suggested.precision:.0%}, expected recall {suggested.recall:.0%}"
     print(
         "probabilities: estimated from the matches themselves, as too few links were held out to fit them on; "
-        f"suggested minimum {suggested['probability']:.3f} ({expected})"
+        f"suggested minimum {suggested.probability:.3f} ({expected})"
     )
     print(f"next: python -m engine export {run.id} --min-probability suggested{elsewhere}")
 
@@ -627,7 +627,7 @@ def relations(parsed: argparse.Namespace) -> int:
         sign = "~ inverse of" if row.turned else "~"
         shares = f"{row.support:>7.0f} {row.source_implies_target:>7.3f} {row.target_implies_source:>7.3f}"
         print(printable(f"{shares}  {row.kind:<9} {row.source} {sign} {row.target}"))
-    if weaker := len(run.correspondences()) - len(found):
+    if weaker := len(run.table("correspondences")) - len(found):
         print(f"{weaker:,} more with a probability below {parsed.least:g}; --least 0 lists them.")
     if parsed.output is not None:
         print(printable(f"written to {parsed.output}"))

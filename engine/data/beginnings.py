@@ -81,10 +81,26 @@ def check_xml(path: Path, head: str, what: str) -> None:
         try:
             parser.Parse(content, False)
         except expat.ExpatError as error:
-            words = f"this is not well-formed XML ({expat.ErrorString(error.code)}); correct this line."
-            raise DataError(words, path=path, line=skipped + error.lineno) from None
+            raise not_well_formed(path, error, skipped) from None
     if len(head) >= HEAD // 4 and ">" not in content:
         raise DataError(f"this is not {what}: its first tag has no end; {CHECK}.", path=path, line=skipped + 1)
+
+
+def xml_parser(text: str) -> tuple[int, expat.XMLParserType]:
+    """A parser for the text without the blank lines in front, whatever encoding it declares, and how many these lines are."""
+    return text.count("\n", 0, len(text) - len(text.lstrip())), expat.ParserCreate(encoding="utf-8")
+
+
+def not_well_formed(path: Path, error: expat.ExpatError, skipped: int) -> DataError:
+    """What is said of XML that its parser refuses.
+
+    Args:
+        path: the file.
+        error: the parser's.
+        skipped: lines of the file in front of what the parser was given.
+    """
+    words = f"this is not well-formed XML ({expat.ErrorString(error.code)}); correct this line."
+    return DataError(words, path=path, line=skipped + error.lineno)
 
 
 def check_statements(path: Path, head: str, what: str) -> None:

@@ -72,7 +72,8 @@ def find_name_attributes(attributes: pd.DataFrame, wanted: str | None = None) ->
 
 def naming_attributes(attributes: pd.DataFrame, wanted: str | None = None) -> tuple[str, ...]:
     """The wanted attributes; in a graph that has none of them, the well-known ones."""
-    return find_name_attributes(attributes, wanted) or find_name_attributes(attributes)
+    found = find_name_attributes(attributes, wanted)
+    return found if found or wanted is None else find_name_attributes(attributes)
 
 
 def attribute_names(attributes: pd.DataFrame, names: Sequence[str], num_entities: int, languages: Sequence[str] = ()) -> tuple[str, ...]:

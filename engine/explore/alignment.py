@@ -448,6 +448,6 @@ def _probability(view: RunView, side: Side, entity: IntArray, match: IntArray) -
 
 def _added(view: RunView, source: IntArray, target: IntArray, targets: int) -> npt.NDArray[np.int16]:
     """(n,) the first round that trained on each pair, ``START_ROUND`` where training started from it, ``NOT_ADDED`` otherwise."""
-    table = view.pairs_added()
+    table = view.pairs_added
     keys = table["source"].to_numpy(dtype=np.int64) * targets + table["target"].to_numpy(dtype=np.int64)
     return looked_up(keys, table["round"].to_numpy(dtype=np.int16), source * targets + target, NOT_ADDED).astype(np.int16)

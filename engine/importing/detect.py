@@ -183,9 +183,9 @@ def sniff(path: Path, name: str, role: str = "") -> Sniffed:
     if b"\0" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16 has its own message in the reader
         raise DataImportError(f"{shown} is a binary file, whatever its name says; expected a text table, Parquet or RDF.")
     text = head.decode("utf-8-sig", "replace")
-    if not text.strip() and role == "links":
-        return Sniffed("table")
     if not text.strip():
+        if role == "links":  # that says that none are known
+            return Sniffed("table")
         raise DataImportError(f"{shown} is empty; choose another file.")
     if _HTML.match(text):
         raise DataImportError(

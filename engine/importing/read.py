@@ -246,10 +246,8 @@ class _FileByFile:
     def _links(self, role: str) -> dict[Part, RawLinks]:
         part: Part = PART_WORDS.get(role.removeprefix("links").strip(), "all")
         file, kind = self._sniffed(role)
-        return {part: read_same_as(self._as(file, kind))} if kind.form in RDF_FORMS else self._tabular_links(role, part)
-
-    def _tabular_links(self, role: str, part: Part) -> dict[Part, RawLinks]:
-        file, kind = self._sniffed(role)
+        if kind.form in RDF_FORMS:
+            return {part: read_same_as(self._as(file, kind))}
 
         def read() -> dict[Part, RawLinks]:
             return links_by_part(file.path, part, self._read(role, file, kind, LINK_TABLE_ROLES))

@@ -283,6 +283,7 @@ class RunView:
             for side, part in parts.items()
         }
 
+    @cached_property
     def pairs_added(self) -> pd.DataFrame:
         """source, target, round of each pair that training used without a link: the first round that trained on it, or ``START_ROUND``."""
         columns = ["source", "target", "round"]
@@ -295,7 +296,7 @@ class RunView:
     @cached_property
     def _added(self) -> dict[tuple[int, int], int]:
         """(source, target) -> the first round that trained on the pair, ``START_ROUND`` where training started from it."""
-        table = self.pairs_added()
+        table = self.pairs_added
         return dict(zip(zip(table["source"].tolist(), table["target"].tolist(), strict=True), table["round"].tolist(), strict=True))
 
     @cached_property

@@ -198,13 +198,18 @@ class Trainer:
     @property
     def seed_pairs(self) -> int:
         """Pairs that training starts with: the seed links, and those that the facts imply once they are looked for."""
-        start = self._found if self.start is None else self.start
+        start = self._start_so_far
         return max(len(self.task.train_links) + (0 if start is None else len(start)), 1)
 
     @property
     def start_known(self) -> bool:
         """Whether the number of epochs is final: what the facts imply beside seed links is looked for later, and makes epochs fewer."""
-        return self.config.variant == "basic" or self.start is not None or self._found is not None
+        return self.config.variant == "basic" or self._start_so_far is not None
+
+    @property
+    def _start_so_far(self) -> Selection | None:
+        """The pairs that training starts from, or was found to start from before it began; None where they are not known yet."""
+        return self._found if self.start is None else self.start
 
     @property
     def basic_epochs(self) -> int:

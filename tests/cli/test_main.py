@@ -23,6 +23,7 @@ import pytest
 from engine.cli.main import build_parser, main, print_estimated
 from engine.config import SECTIONS, RunConfig, section_options
 from engine.errors import RunError
+from engine.evaluation.calibration import Calibration, Threshold
 from engine.runs import Run, RunStore
 from tests.processes import Forked
 from tests.run_fixture import sample_run, write_run
@@ -507,8 +508,9 @@ def test_a_run_with_estimated_probabilities_ends_with_the_suggested_threshold(
     estimated: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = sample_run()
-    suggested = {"probability": 0.4567, "precision": 0.92, "recall": 0.8}
-    run.documents = {**run.documents, "calibration": {"fit": {"calibrated": True, "estimated": estimated}, "suggested": suggested}}
+    curve = (Threshold(0.4567, 0.92, 0.8),)
+    fit = Calibration("csls", (0.0,), (1.0,), (1.0,), 0.0, 0, 100, 90, 0.1, None, curve, features=("similarity",), estimated=estimated)
+    run.documents = {**run.documents, "calibration": {"fit": fit.to_dict()}}
     write_run(run, tmp_path / "models")
     print_estimated(RunStore(tmp_path / "models").find("towns/basic-s0-0123abcd"), " --models elsewhere")
     shown = capsys.readouterr().out

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from xml.parsers import expat
 
-from engine.errors import DataError
+from engine.data.beginnings import not_well_formed
 
 NAMESPACE: Final = "knowledgeweb.semanticweb.org/heterogeneity/alignment"
 HEAD: Final = 2**16  # characters
@@ -90,6 +90,5 @@ def read_cells(path: Path, text: str) -> list[Cell]:
     try:
         parser.Parse(plain.encode(), True)
     except expat.ExpatError as error:
-        line = text.count("\n", 0, len(text) - len(plain)) + error.lineno
-        raise DataError(f"this is not well-formed XML ({expat.ErrorString(error.code)}); correct this line.", path=path, line=line) from None
+        raise not_well_formed(path, error, text.count("\n", 0, len(text) - len(plain))) from None
     return collector.cells

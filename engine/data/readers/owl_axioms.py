@@ -10,6 +10,7 @@ from xml.parsers import expat
 
 import numpy as np
 
+from engine.data.beginnings import not_well_formed, xml_parser
 from engine.data.readers.ontology import (
     ANNOTATED,
     ANONYMOUS,
@@ -147,7 +148,7 @@ def _xml_depth(path: Path, text: str) -> tuple[int, int | None]:
     left, so that such a text does not reach it.
     """
     level, deepest, where = 0, 0, None
-    parser = expat.ParserCreate()
+    skipped, parser = xml_parser(text)
 
     def begin(name: str, attributes: dict[str, str]) -> None:
         nonlocal level, deepest, where
@@ -163,9 +164,7 @@ def _xml_depth(path: Path, text: str) -> tuple[int, int | None]:
     try:
         parser.Parse(text.lstrip().encode(), True)
     except expat.ExpatError as error:
-        line = text[: len(text) - len(text.lstrip())].count("\n") + error.lineno
-        words = f"this is not well-formed XML ({expat.ErrorString(error.code)}); correct this line."
-        raise DataError(words, path=path, line=line) from None
+        raise not_well_formed(path, error, skipped) from None
     return deepest, where
 
 

@@ -16,7 +16,7 @@ import pyoxigraph as ox
 
 from engine.config import DataConfig
 from engine.data.apart import EQUAL, RELATIONS, SKOS, Apart, confidence_of, local_predicate
-from engine.data.beginnings import LONGEST_LINE, beginning, check_lines, check_obo, check_statements, check_xml
+from engine.data.beginnings import LONGEST_LINE, beginning, check_lines, check_obo, check_statements, check_xml, not_well_formed, xml_parser
 from engine.data.endings import RDF_ENDINGS, OntologySyntax, RdfForm, ending_of
 from engine.data.files import read_text
 from engine.data.knowledge_graph import Finding
@@ -593,7 +593,7 @@ class _Prolog:
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
         self.longest: dict[str, int] = {}
-        self.skipped, self.parser = _parser(text)
+        self.skipped, self.parser = xml_parser(text)
         self.parser.StartDoctypeDeclHandler = self._document_type
         self.parser.EntityDeclHandler = self._entity
         self.parser.StartElementHandler = _stop
@@ -605,8 +605,7 @@ class _Prolog:
         except _FirstElementError:
             return
         except expat.ExpatError as error:
-            line = self.skipped + error.lineno
-            raise DataError(f"this is not well-formed XML ({expat.ErrorString(error.code)}); correct this line.", path=path, line=line) from None
+            raise not_well_formed(path, error, self.skipped) from None
 
     def _refuse(self, words: str) -> NoReturn:
         raise DataError(words, path=self.path, line=self.skipped + self.parser.CurrentLineNumber)
@@ -631,14 +630,9 @@ def _stop(name: str, attributes: dict[str, str]) -> NoReturn:
     raise _FirstElementError
 
 
-def _parser(text: str) -> tuple[int, expat.XMLParserType]:
-    """A parser for the text without the blank lines in front, which the RDF parser accepts as well, and how many these are."""
-    return text.count("\n", 0, len(text) - len(text.lstrip())), expat.ParserCreate(encoding="utf-8")
-
-
 def error_line(text: str) -> int | None:
     """The first line that is not well-formed; None where all are."""
-    skipped, parser = _parser(text)
+    skipped, parser = xml_parser(text)
     try:
         parser.Parse(text.lstrip().encode(), True)
     except expat.ExpatError as error:

@@ -80,8 +80,9 @@ def gather_links(files: NamedFiles, read: Callable[[Path, Part], dict[Part, RawL
     links: dict[Part, RawLinks] = {}
     if (path := files.apart()) is not None:
         links["all"] = read_apart(path)
-    for part, path in files.links().items():
-        found = links_or_none(partial(read, path, part), path) if list(files.links()) == ["all"] else read(path, part)
+    given = files.links()
+    for part, path in given.items():
+        found = links_or_none(partial(read, path, part), path) if list(given) == ["all"] else read(path, part)
         found = with_apart(found, links.pop("all").apart) if "all" in links and not len(links["all"].sources) else found
         if twice := found.keys() & links.keys():
             raise DataError(f"{min(twice)} links stand here and in {links[min(twice)].path.name}; keep them in one place.", path=path)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 from xml.parsers import expat
 
-from engine.data.beginnings import beginning, check_xml
+from engine.data.beginnings import beginning, check_xml, not_well_formed, xml_parser
 from engine.data.files import read_text
 from engine.data.knowledge_graph import Finding
 from engine.data.readers.base import RawGraph
@@ -73,8 +73,7 @@ class _Elements:
         self.path = path
         self.counts: Counter[str] = Counter()
         self.depth = 0
-        self.skipped = text.count("\n", 0, len(text) - len(text.lstrip()))
-        self.parser = expat.ParserCreate(encoding="utf-8")
+        self.skipped, self.parser = xml_parser(text)
         self.parser.StartDoctypeDeclHandler = self._document_type
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -84,8 +83,7 @@ class _Elements:
                 self.parser.Parse(text[begin : begin + CHUNK], begin + CHUNK >= len(text))
                 begin += CHUNK
         except expat.ExpatError as error:
-            line = self.skipped + error.lineno
-            raise DataError(f"this is not well-formed XML ({expat.ErrorString(error.code)}); correct this line.", path=path, line=line) from None
+            raise not_well_formed(path, error, self.skipped) from None
 
     def _refuse(self, words: str) -> NoReturn:
         raise DataError(words, path=self.path, line=self.skipped + self.parser.CurrentLineNumber)
