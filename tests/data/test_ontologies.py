@@ -549,11 +549,12 @@ class TestBadInput:
         with pytest.raises(DataError, match="refers to another file"):
             read(tmp_path, name, text)
 
+    @pytest.mark.parametrize("doctype", ["", '<!DOCTYPE Ontology [ <!ENTITY y "y" > ]>'])
     @pytest.mark.parametrize("declared", ["UTF-16", "windows-1252", "x-unknown"])
-    def test_text_that_declares_another_encoding(self, declared: str, tmp_path: Path) -> None:
+    def test_text_that_declares_another_encoding(self, declared: str, doctype: str, tmp_path: Path) -> None:
         """Text is read as UTF-8, whatever a program that changed the file forgot to change."""
         declaration = f'<?xml version="1.0" encoding="{declared}"?>'
-        text = f'{declaration}\n<Ontology xmlns="{OWL}"><SubClassOf><Class IRI="{X}A"/><Class IRI="{X}B"/></SubClassOf></Ontology>'
+        text = f'{declaration}\n{doctype}\n<Ontology xmlns="{OWL}"><SubClassOf><Class IRI="{X}A"/><Class IRI="{X}B"/></SubClassOf></Ontology>'
         graph, _ = read(tmp_path, "a.owx", text)
         assert triples(graph) == {("A", "subClassOf", "B")}
 

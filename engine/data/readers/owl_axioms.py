@@ -187,7 +187,7 @@ def _explanation(message: str) -> str:
 def _with_entities(text: str) -> str:
     """With the texts of the document type's own entities, which OWL files use as short names, in their places."""
     texts: dict[str, str] = {}
-    parser = expat.ParserCreate()
+    _, parser = xml_parser(text)
 
     def entity(name: str, is_parameter: bool, value: str | None, *_: object) -> None:
         if value is not None:
