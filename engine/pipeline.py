@@ -36,11 +36,10 @@ from engine.data import AlignmentTask, load_task
 from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, empty_attributes
 from engine.data.shards import files_folder
 from engine.data.splits import OWN_TRAIN_RATIO, WORTH_A_TEST
-from engine.decoding import TOP
 from engine.errors import ConfigError, DataError, DivergenceError, StoppedError, TrainingError
 from engine.evaluation.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
 from engine.evaluation.calibration import Uncalibrated
-from engine.evaluation.decoders import DecodingEvaluation
+from engine.evaluation.decoders import DecodingEvaluation, listed
 from engine.evaluation.metrics import Evaluation, evaluate_searched, search_pool, with_pool
 from engine.evaluation.pairs import alignment_figures
 from engine.model.dual_amn import DualAMN
@@ -306,15 +305,18 @@ def structural_run(making: Making, run_id: str, should_stop: Callable[[], bool])
         clock.count_in(trained.earlier)
         if not trained.identical:
             making.on_event(Phase(NOTE, f"info: {NOT_IDENTICAL}: {parts_text(trained.parts)}"))
-        if not trained.stopped:
-            return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
-    if not trained.epochs and not trained.trace:
-        raise StoppedError("stopped before the first epoch was complete; the same command resumes.")
+        stopped, epochs, trace = trained.stopped, trained.epochs, trained.trace
+        if stopped and not epochs and not trace:
+            raise StoppedError("stopped before the first epoch was complete; the same command resumes.")
+        structure = trained_structure(trainer, trained)
+        del trainer, trained  # the optimiser's state takes as much memory as the features
+        if not stopped:
+            return Outcome(finish_run(writer, making, structure), reused=False)
     name = making.task.name
-    with store.create(name, store.free_id(name, f"{run_id}-e{trained.epochs}")) as writer, discarded_where_diverged(writer):
-        for line in trained.trace:
+    with store.create(name, store.free_id(name, f"{run_id}-e{epochs}")) as writer, discarded_where_diverged(writer):
+        for line in trace:
             writer.append_trace(line)
-        return Outcome(finish_run(writer, making, trained_structure(trainer, trained)), reused=False)
+        return Outcome(finish_run(writer, making, structure), reused=False)
 
 
 def baseline_run(making: Making, run_id: str, should_stop: Callable[[], bool]) -> Outcome:
@@ -597,9 +599,12 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         found = csls_topk(everything, search.csls_k, search.top, index=search.index)
     making.on_event(Phase("evaluate", f"Evaluating on {count(len(task.test_links), 'test link')}"))
     with clock.phase("evaluate"):
-        searched = search_pool(everything, task.test_links, search.csls_k, index=search.index, untested=task.untested, top=TOP)
-        evaluation, decoders = evaluate_searched(searched), decoder_evaluations(searched, task)
-        del everything, searched  # their similarities fill memory
+        searched = search_pool(everything, task.test_links, search.csls_k, index=search.index, untested=task.untested, top=None)
+        evaluation = evaluate_searched(searched)
+        del everything
+        searched = listed(searched)  # similarities fill memory
+        decoders = decoder_evaluations(searched, task)
+        del searched
         self_trained = literal is None and structure.self_trained
         probabilities = match_probabilities(similarity, task, search.csls_k, search.index, config.seed, self_trained=self_trained)
     if structure.baseline is not None:

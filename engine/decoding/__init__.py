@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.decoding.base import DECODER_TITLES, DECODERS, GRAPH_DECODERS, NONE, Decoder, Decoding, get_decoder
-from engine.decoding.candidates import TOP, Candidates, find_candidates
+from engine.decoding.candidates import Candidates, find_candidates
 from engine.decoding.capacity import Capacity, capacity_of
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.decoding.nearest import CslsDecoder, MutualDecoder
@@ -16,7 +16,6 @@ __all__ = [
     "DECODER_TITLES",
     "GRAPH_DECODERS",
     "NONE",
-    "TOP",
     "AssignmentDecoder",
     "Candidates",
     "Capacity",

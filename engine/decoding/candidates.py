@@ -24,7 +24,11 @@ from engine.util.arrays import IntArray, row_pointers
 FloatArray = npt.NDArray[np.float32]
 BoolArray = npt.NDArray[np.bool_]
 TOP = 100
-"""Candidates kept for each entity where nothing else is asked for."""
+"""Candidates kept for each entity of pools that are not too large for it."""
+LISTED = 8_000_000
+"""Places in the lists of all entities, from which on these get shorter: decoders take some hundred bytes for each."""
+LEAST_TOP = 20
+"""Candidates kept for each entity in any case."""
 
 
 class Lists(NamedTuple):
@@ -107,6 +111,11 @@ class Candidates:
         return replace(self, **parts)
 
 
+def list_length(shape: tuple[int, int]) -> int:
+    """K, candidates kept for each entity of two pools where nothing else is asked for."""
+    return min(max(LISTED // max(sum(shape), 1), LEAST_TOP), TOP)
+
+
 def grouped(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
     """(count + 1,) pointers and (P,) positions: those of key i, ascending, are ``positions[pointers[i]:pointers[i + 1]]``."""
     indptr, positions = row_pointers(keys, count), np.empty(len(keys), dtype=np.int64)
@@ -118,7 +127,7 @@ def grouped(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
 def find_candidates(
     similarity: Similarity,
     k: int = 10,
-    top: int = TOP,
+    top: int | None = None,
     index: str | SearchIndex = "exact",
     terms: Hubness | None = None,
 ) -> Candidates:
@@ -127,7 +136,7 @@ def find_candidates(
     Args:
         similarity: (n, m), by structure, names or both.
         k: neighbours in CSLS's hubness terms.
-        top: K, candidates an entity; clipped to the other pool's size.
+        top: K, candidates an entity; clipped to the other pool's size. None: as many as :func:`list_length` says.
         index: name of a registered index, or an instance.
         terms: hubness of these pools where it is known already (``k`` is not used then).
 
@@ -135,6 +144,7 @@ def find_candidates(
         TrainingError: a value is not finite.
         ConfigError: unknown index, or one that cannot search this similarity, or K below 1.
     """
+    top = list_length(similarity.shape) if top is None else top
     if top < 1:
         raise ConfigError(f"the number of candidates per entity must be at least 1; got {top}.")
     return listed_candidates(similarity, csls_topk(similarity, k, top, index, terms), top)

@@ -67,9 +67,16 @@ def log_plan(candidates: Candidates, temperature: float = TEMPERATURE, rounds: i
     for lists, potential, out in ((by_source, columns, rows), (by_target, rows, columns)):
         normalise(lists, logits, potential, out)
     if rounds > 1:
-        plan = np.exp(logits + (rows[candidates.sources] + columns[candidates.targets]))
+        plan = rows[candidates.sources]  # in place: these are the largest arrays of a decoder
+        plan += columns[candidates.targets]
+        plan += logits
+        np.exp(plan, out=plan)
         scale_plan(by_source.indptr, candidates.targets, plan, rounds - 1, rows, columns)
-    return (logits + rows[candidates.sources] + columns[candidates.targets]).astype(np.float32)
+        del plan
+    weights = rows[candidates.sources]
+    weights += logits
+    weights += columns[candidates.targets]
+    return weights.astype(np.float32)
 
 
 def normalise(lists: Lists, logits: FloatArray, potential: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None:

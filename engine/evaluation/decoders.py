@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import torch
 
 from engine.data.knowledge_graph import Side
 from engine.decoding.base import NONE, Decoder, Decoding, get_decoder, where_chosen
-from engine.decoding.candidates import TOP, Candidates, find_candidates
+from engine.decoding.candidates import Candidates, find_candidates, list_length
 from engine.decoding.capacity import ONE
 from engine.decoding.graph_evidence import GraphEvidence
 from engine.errors import DataError
@@ -27,6 +27,9 @@ from engine.evaluation.metrics import DirectionMetrics, Pool, SearchedPool, Sele
 from engine.search import LinkRanks, QueryRanks, SearchIndex
 from engine.search.tiles import HeldSimilarity
 from engine.util.arrays import BoolArray, IntArray
+
+SHARED = 4_000_000
+"""Candidate pairs up to which decoders work side by side, each with arrays of its own as long as these."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,7 @@ def evaluate_decoders(
     decoders: Iterable[str | Decoder],
     k: int = 10,
     pool: Pool = "test",
-    top: int = TOP,
+    top: int | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
     *,
@@ -218,7 +221,7 @@ def evaluate_decoders(
         links: (L, 2) source and target entities.
         decoders: registered names or instances.
         k, pool, bootstrap, seed, index, links_name, untested: as in :func:`engine.evaluation.metrics.evaluate_links`.
-        top: candidates an entity.
+        top: candidates an entity; None: as many as :func:`engine.decoding.candidates.list_length` says.
         evidence: the graphs, for decoders that look at them; its pools are replaced by this evaluation's.
         seeds: (S, 2) links that were trained on, by which one-to-one decoders know how many counterparts there may be; None: those of the evidence.
 
@@ -235,10 +238,28 @@ def evaluate_decoders(
 
 
 @torch.no_grad()
+def listed(searched: SearchedPool, top: int | None = None) -> SearchedPool:
+    """A pool with its candidates in place of its similarities, which take memory that decoders need and are not looked at again.
+
+    Args:
+        top: candidates an entity; None: as many as :func:`engine.decoding.candidates.list_length` says.
+    """
+    similarity, candidates = searched.similarity, searched.candidates
+    top = list_length((len(searched.source_pool), len(searched.target_pool))) if top is None else top
+    if candidates is None or candidates.top != top:
+        if similarity is None:
+            raise ValueError(f"the similarities were given up for lists of other than {top} candidates")
+        candidates = find_candidates(similarity, top=top, index=searched.index, terms=searched.hubness)
+    if isinstance(similarity, HeldSimilarity):
+        similarity.forget()
+    return replace(searched, similarity=None, candidates=candidates)
+
+
+@torch.no_grad()
 def decode_searched(
     searched: SearchedPool,
     decoders: Iterable[str | Decoder],
-    top: int = TOP,
+    top: int | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
     *,
@@ -246,20 +267,17 @@ def decode_searched(
     evidence: GraphEvidence | None = None,
     seeds: IntArray | None = None,
 ) -> Mapping[str, DecodingEvaluation]:
-    """The same of a pool that has been searched; the decoders work side by side, on as many threads as torch uses."""
+    """The same of a pool that has been searched; the decoders work side by side, on as many threads as torch uses, unless that takes much memory."""
     pools = searched.source_pool, searched.target_pool
     chosen = [get_decoder(decoder, evidence and evidence.within(*pools), seeds) for decoder in decoders]
-    candidates = searched.candidates
-    if candidates is None or candidates.top != top:
-        candidates = find_candidates(searched.similarity, top=top, index=searched.index, terms=searched.hubness)
-    ranks, pool = searched.ranks, searched.pool
-    if isinstance(searched.similarity, HeldSimilarity):
-        searched.similarity.forget()  # decoders need the memory, and no more similarities
+    candidates, ranks, pool = listed(searched, top).candidates, searched.ranks, searched.pool
+    assert candidates is not None
 
     def evaluated(decoder: Decoder) -> DecodingEvaluation:
         decoding = decoder.decode(candidates)
         options: dict[str, Any] = {"pool": pool, "bootstrap": bootstrap, "seed": seed, "links_name": links_name, "untested": searched.untested}
         return evaluate_decoding(decoding, searched.links, *pools, csls_ranks=ranks, **options)
 
-    with ThreadPoolExecutor(torch.get_num_threads(), thread_name_prefix="decoders") as threads:
+    side_by_side = torch.get_num_threads() if len(candidates) <= SHARED else 1
+    with ThreadPoolExecutor(side_by_side, thread_name_prefix="decoders") as threads:
         return dict(zip((decoder.name for decoder in chosen), threads.map(evaluated, chosen), strict=True))

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engine.decoding.candidates import Candidates, listed_candidates
+from engine.decoding.candidates import Candidates, list_length, listed_candidates
 from engine.errors import DataError
 from engine.search import (
     Hubness,
@@ -136,7 +136,7 @@ class SearchedPool:
         links: (L, 2) source and target entities.
         pool: "test" or "all".
         source_pool, target_pool: (n,), (m,) entities of the pool, ascending.
-        similarity: (n, m) of the pool.
+        similarity: (n, m) of the pool; None where its candidates are all that is needed from now on.
         index: finds its neighbours.
         hubness: CSLS terms of the pool's entities.
         ranks: of the links' entities, by CSLS; always exact.
@@ -148,7 +148,7 @@ class SearchedPool:
     pool: Pool
     source_pool: IntArray  # (n,)
     target_pool: IntArray  # (m,)
-    similarity: Similarity
+    similarity: Similarity | None
     index: SearchIndex
     hubness: Hubness
     ranks: LinkRanks
@@ -159,12 +159,20 @@ class SearchedPool:
 @accepting_matrices(UnscaledEmbeddings)
 @torch.no_grad()
 def search_pool(
-    similarity: Selectable, links: IntArray, k: int = 10, pool: Pool = "test", *, index: str | SearchIndex = "exact", untested: int = 0, top: int = 0
+    similarity: Selectable,
+    links: IntArray,
+    k: int = 10,
+    pool: Pool = "test",
+    *,
+    index: str | SearchIndex = "exact",
+    untested: int = 0,
+    top: int | None = 0,
 ) -> SearchedPool:
     """What all evaluations on the same links share: see :func:`evaluate_links` for the other arguments and what is raised.
 
     The pool's similarities stay in memory where they take no more than ``engine.search.tiles.HELD_BYTES``, so that they are computed once. Those of a
-    larger pool are computed once for its hubness terms, ranks and ``top`` best matches, which decoders choose from.
+    larger pool are computed once for its hubness terms, ranks and ``top`` best matches, which decoders choose from (None: as many as
+    :func:`engine.decoding.candidates.list_length` says; 0: none, where there are no decoders).
     """
     links = checked_links(links, *similarity.shape)
     source_pool, target_pool = (pool_entities(links[:, side], size, pool) for side, size in enumerate(similarity.shape))
@@ -172,6 +180,7 @@ def search_pool(
     pooled = held(similarity.select(torch.from_numpy(source_pool), torch.from_numpy(target_pool)))
     local = torch.from_numpy(np.stack([np.searchsorted(source_pool, links[:, 0]), np.searchsorted(target_pool, links[:, 1])], axis=1))
     local, pools = local.to(pooled.device), (links, pool, source_pool, target_pool, pooled, chosen)
+    top = list_length(pooled.shape) if top is None else top
     if not top or isinstance(pooled, HeldSimilarity):
         terms = hubness(pooled, k, chosen)
         return SearchedPool(*pools, terms, true_ranks(pooled, local, terms), untested)

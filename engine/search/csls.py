@@ -23,6 +23,10 @@ from torch import Tensor
 from engine.search.base import Hubness, SearchIndex, TopK, get_index, half_csls
 from engine.search.similarity import Similarity, on_similarity
 from engine.search.tiles import descending
+from engine.util.threads import cut
+
+PAIRS_AT_ONCE = 2**20
+"""Pairs that are scored at a time in float64."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +153,15 @@ def csls_query(
 
 def scored(similarity: Similarity, best: TopK, terms: Hubness) -> Matches:
     """Matches with the scores that pairs get everywhere, in the order of these scores."""
-    n, top = best.indices.shape
-    rows = torch.arange(n, device=best.indices.device).repeat_interleave(top)
-    cosine = similarity.pairs(rows, best.indices.reshape(-1)).view(n, top) if best.exact is None else best.exact
-    csls = csls_score(cosine, terms.source[:, None], terms.target[best.indices])
-    order = descending(csls, best.indices)
-    return Matches(best.indices.gather(1, order), cosine.float().gather(1, order), csls.float().gather(1, order))
+    indices = torch.empty_like(best.indices)
+    cosine, csls = (torch.empty(indices.shape, dtype=torch.float32, device=indices.device) for _ in range(2))
+    for part in cut(len(indices), max(PAIRS_AT_ONCE // max(indices.shape[1], 1), 1)):
+        found, exact = best.indices[part], None if best.exact is None else best.exact[part]
+        if exact is None:
+            rows = torch.arange(part.start, part.stop, device=indices.device).repeat_interleave(found.shape[1])
+            exact = similarity.pairs(rows, found.reshape(-1)).view(found.shape)
+        scores = csls_score(exact, terms.source[part, None], terms.target[found])
+        order = descending(scores, found)
+        indices[part] = found.gather(1, order)
+        cosine[part], csls[part] = exact.float().gather(1, order), scores.float().gather(1, order)
+    return Matches(indices, cosine, csls)

@@ -44,6 +44,8 @@ from engine.util.threads import cut
 
 LEAST_ROWS = 256
 """Rows of a tile below which the product would suffer."""
+ENOUGH = 2**27
+"""Bytes of a tile of whole rows that suffice where it has so many rows: a higher one is no faster."""
 SPARE = 50
 """Targets that a source keeps beyond those wanted: at least this number, or half as many as those."""
 RENEWED = 1.25
@@ -73,7 +75,8 @@ def search_in_one_pass(similarity: Similarity, k: int, top: int, budget: int) ->
     """
     similarity.check()
     scan = Scan(similarity, k, top)
-    for tile in tiles(similarity, budget, whole_rows=True):
+    least = torch.float32.itemsize * LEAST_ROWS * similarity.shape[1]
+    for tile in tiles(similarity, min(budget, max(ENOUGH, least)), whole_rows=True):
         scan.take(tile)
     terms = zeros_last(similarity, scan.hubness(k))
     of_target = scan.best_of_target.result(-terms.target / 2)

@@ -17,9 +17,9 @@ import torch
 
 from engine.config import SemiConfig
 from engine.data.knowledge_graph import AlignmentTask, empty_links
-from engine.decoding import TOP, Candidates, GraphEvidence, get_decoder
+from engine.decoding import Candidates, GraphEvidence, get_decoder
 from engine.decoding.base import NONE, Decoder, best_pairs
-from engine.decoding.candidates import listed_candidates, with_pairs
+from engine.decoding.candidates import list_length, listed_candidates, with_pairs
 from engine.decoding.matchings import Matchings
 from engine.decoding.propagation import PropagationDecoder
 from engine.decoding.sinkhorn import SinkhornDecoder
@@ -276,15 +276,16 @@ def drawn_choices(
     return sure_choices(by_source, by_target, probabilities, threshold), probabilities
 
 
-def pool_candidates(similarity: Selectable, pool: Pool, csls_k: int, top: int = TOP, shared: Candidates | None = None) -> Candidates:
+def pool_candidates(similarity: Selectable, pool: Pool, csls_k: int, top: int | None = None, shared: Candidates | None = None) -> Candidates:
     """Candidates of the pool, without pairs that are known to be no links.
 
     Args:
         similarity, pool, csls_k: as for :func:`select_pairs`.
-        top: candidates of each entity.
+        top: candidates of each entity; None: as many as :func:`engine.decoding.candidates.list_length` says.
         shared: pairs that are candidates in any case; what they share adds to their CSLS.
     """
     chosen = similarity.select(torch.from_numpy(pool.sources), torch.from_numpy(pool.targets))
+    top = list_length(chosen.shape) if top is None else top
     found = csls_topk(chosen, csls_k, top)
     candidates = listed_candidates(chosen, found, top)
     if shared is not None:
