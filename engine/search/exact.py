@@ -75,7 +75,7 @@ def search_in_one_pass(similarity: Similarity, k: int, top: int, budget: int) ->
     """
     similarity.check()
     scan = Scan(similarity, k, top)
-    least = torch.float32.itemsize * LEAST_ROWS * similarity.shape[1]
+    least = torch.float32.itemsize * max(k, LEAST_ROWS) * similarity.shape[1]
     for tile in tiles(similarity, min(budget, max(ENOUGH, least)), whole_rows=True):
         scan.take(tile)
     terms = zeros_last(similarity, scan.hubness(k))

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.decoding.candidates import find_candidates, grouped, listed_candidates, merged, with_pairs
+from engine.decoding.candidates import LEAST_TOP, LISTED, TOP, find_candidates, grouped, list_length, listed_candidates, merged, with_pairs
 from engine.search import csls_topk
 from engine.search.similarity import StructuralSimilarity
 from tests.decoding.cases import from_table
@@ -26,6 +26,15 @@ def test_lists_are_merged_as_sets(n: int, m: int, top: int, seed: int) -> None:
     sources, targets, places = merged(forward, backward)
     assert list(zip(sources.tolist(), targets.tolist(), strict=True)) == sorted(set(pairs))
     assert places.tolist() == [pairs.index(pair) for pair in sorted(set(pairs))]
+
+
+@given(n=st.integers(0, 10**7), m=st.integers(0, 10**7))
+def test_lists_get_shorter_where_there_are_many(n: int, m: int) -> None:
+    kept = list_length((n, m))
+    assert LEAST_TOP <= kept <= TOP
+    assert kept == LEAST_TOP or kept * (n + m) <= LISTED
+    assert kept == TOP or (kept + 1) * (n + m) > LISTED
+    assert list_length((19_388, 19_572)) == TOP, "DBP15K, all entities"
 
 
 def test_positions_are_grouped_in_order() -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from engine.decoding import DECODERS, CslsDecoder, MutualDecoder
+from engine.decoding import DECODERS, CslsDecoder, MutualDecoder, candidates
 from engine.errors import ConfigError, DataError
-from engine.evaluation import metrics
-from engine.evaluation.decoders import decode_searched, evaluate_decoders, evaluate_decoding
+from engine.evaluation import decoders, metrics
+from engine.evaluation.decoders import decode_searched, evaluate_decoders, evaluate_decoding, listed
 from engine.evaluation.metrics import METRICS, Pool, evaluate_links, evaluate_searched, search_pool, with_pool
 from engine.search import StructuralSimilarity, UnscaledEmbeddings, csls_topk
 from engine.util.arrays import IntArray
@@ -45,6 +45,31 @@ def test_pools_that_are_searched_once_give_the_same_figures(monkeypatch: pytest.
     assert search_pool(similarity, links, top=top).candidates is not None
     searched = evaluate_decoders(similarity, links, sorted(DECODERS), top=top)
     assert {name: one.to_dict() for name, one in searched.items()} == {name: one.to_dict() for name, one in held.items()}
+
+
+@pytest.mark.parametrize("pooled_at_once", [True, False])
+def test_large_pools_have_the_same_figures_with_less_memory(monkeypatch: pytest.MonkeyPatch, pooled_at_once: bool) -> None:
+    """Candidates without similarities, and decoders one after the other."""
+    similarity, links, names = embeddings(90, 80), identity(70), sorted(DECODERS)
+    expected = evaluate_decoders(similarity, links, names, top=12)
+    if not pooled_at_once:
+        monkeypatch.setattr(metrics, "held", lambda pooled: pooled)
+    monkeypatch.setattr(decoders, "SHARED", 0)
+    kept = listed(search_pool(similarity, links, top=12), 12)
+    assert kept.similarity is None
+    found = decode_searched(kept, names, 12)
+    assert {name: one.to_dict() for name, one in found.items()} == {name: one.to_dict() for name, one in expected.items()}
+    with pytest.raises(ValueError, match="lists of other than 20"):
+        decode_searched(kept, names, 20)
+
+
+def test_lists_of_large_pools_are_shorter_and_figures_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    similarity, links = embeddings(60, 60), identity(60)
+    monkeypatch.setattr(candidates, "LEAST_TOP", 2)
+    monkeypatch.setattr(candidates, "LISTED", 7 * 120)
+    found = evaluate_decoders(similarity, links, ["csls", "sinkhorn"])
+    assert "the 7 best candidates by CSLS" in found["sinkhorn"].protocol
+    assert found["csls"].target_to_source.to_dict() == evaluate_links(similarity, links).target_to_source.to_dict()
 
 
 @pytest.mark.parametrize("decoder", sorted(DECODERS))

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import engine.search.csls as csls_module
 import engine.search.ranks as ranks_module
 from engine.errors import TrainingError
 from engine.search import TIE_TOLERANCE, Similarity, csls_query, csls_topk, hubness, normalise_rows, pair_csls, true_ranks
@@ -49,6 +50,17 @@ def test_a_pair_has_the_same_scores_everywhere(index: str, device: torch.device)
     back = result.target_to_source
     flipped = pair_csls(target, source, torch.stack([torch.arange(300, device=device), back.indices[:, 0]], dim=1), terms.flipped())
     assert torch.equal(flipped.csls, back.csls[:, 0])
+
+
+def test_matches_are_scored_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch, index: str, device: torch.device) -> None:
+    source, target = (part.to(device) for part in clustered(50))
+    whole = csls_topk(source, target, 10, 5, index)
+    monkeypatch.setattr(csls_module, "PAIRS_AT_ONCE", 7 * 5)
+    parts = csls_topk(source, target, 10, 5, index)
+    for found, expected in ((parts.source_to_target, whole.source_to_target), (parts.target_to_source, whole.target_to_source)):
+        assert torch.equal(found.indices, expected.indices)
+        assert torch.equal(found.cosine, expected.cosine)
+        assert torch.equal(found.csls, expected.csls)
 
 
 def test_ranks_are_the_positions_in_the_list_of_matches(device: torch.device) -> None:

@@ -62,6 +62,24 @@ def assert_same(similarity: StructuralSimilarity, k: int, top: int, budget: int)
         np.testing.assert_allclose(best.values, np.take_along_axis(table, best.indices.numpy(), axis=1), atol=2e-6)
 
 
+@pytest.mark.parametrize("k", [3, 30])
+def test_tiles_take_no_more_than_is_enough(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
+    """Nor fewer rows than estimates need."""
+    source, target = noisy_copies(90, 50, 8)
+    similarity, heights = StructuralSimilarity(source, target), []
+    taken = module.Scan.take
+
+    def noting(self: module.Scan, tile: module.Tile) -> None:
+        heights.append(len(tile.scores))
+        taken(self, tile)
+
+    monkeypatch.setattr(module, "ENOUGH", height_of(5, similarity))
+    monkeypatch.setattr(module, "LEAST_ROWS", 20)
+    monkeypatch.setattr(module.Scan, "take", noting)
+    assert_same(similarity, k, 5, height_of(80, similarity))
+    assert heights[0] == max(k, 20)
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(
     n=st.integers(1, 40),
