@@ -28,9 +28,8 @@ from engine.config import VARIANTS, RunConfig, Variant
 from engine.data import load_task
 from engine.data.knowledge_graph import SIDES
 from engine.errors import ConfigError
-from engine.pipeline import train_run
+from engine.pipeline import train_run, update_config, update_run
 from engine.runs import Run, RunStore
-from engine.updating import update_config, update_run
 from engine.util.arrays import BoolArray, IntArray
 
 HEADER: Final = ("run", "Hits@1 target to source, source to target", "MRR", "new", "seconds", "of which training", "epochs")

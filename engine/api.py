@@ -52,13 +52,12 @@ from engine.exporting import (
     write_plain,
 )
 from engine.names.value_start import start_finding
-from engine.pipeline import Listener, event_text, train_run
+from engine.pipeline import Listener, event_text, train_run, update_config, update_run
 from engine.reviews import Decision, ReviewStore
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.manifest import parent_of
 from engine.runs.tensors import has_table
 from engine.runs.view import PairScore, Pool, RunView
-from engine.updating import update_config, update_run
 from engine.util.files import check_new_file
 from engine.util.paths import reviews_file
 

@@ -87,7 +87,8 @@ def played(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 def card_in(patched: pytest.MonkeyPatch) -> Iterator[None]:
     """Within this, trainings choose the card."""
     with patched.context() as patches, _Card():  # type: ignore[no-untyped-call]
-        for module in ("engine.training.trainer", "engine.pipeline"):
+        for module in ("engine.training.trainer", "engine.pipeline.training"):
             patches.setattr(f"{module}.choose_device", lambda wanted: CARD)
-        patches.setattr("engine.pipeline.device_name", lambda device: "a card that the CPU plays")
+        for module in ("engine.pipeline.structure", "engine.pipeline.training"):
+            patches.setattr(f"{module}.device_name", lambda device: "a card that the CPU plays")
         yield

@@ -16,7 +16,10 @@ from engine.config import RunConfig
 from engine.data import load_task
 from engine.errors import RunDamagedError
 from engine.evaluation import assessment, calibration
-from engine.pipeline import Clock, Making, finish_run, stored_structure, train_run
+from engine.pipeline import train_run
+from engine.pipeline.finishing import finish_run
+from engine.pipeline.making import Clock, Making
+from engine.pipeline.structure import stored_structure
 from engine.runs import Run, RunStore
 from engine.runs.view import RunView
 from engine.search import divided

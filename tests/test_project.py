@@ -35,7 +35,6 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"importing", "training"}),
     frozenset({"analysis"}),
     frozenset({"explore", "pipeline"}),
-    frozenset({"updating"}),
     frozenset({"explanation", "exporting", "jobs"}),
     frozenset({"reporting"}),
     frozenset({"api"}),

@@ -41,9 +41,9 @@ from engine.jobs import (
     start_trainer,
     trainer_alive,
 )
+from engine.pipeline import update_config
 from engine.reviews import Snapshot, snapshot_of
 from engine.training.estimate import Estimate, check_memory
-from engine.updating import update_config
 from engine.util import paths
 from engine.util.memory import available_memory
 from engine.util.quotas import queue_quota

@@ -17,12 +17,11 @@ from engine.config import RunConfig, Variant
 from engine.data import load_task
 from engine.data.knowledge_graph import SIDES
 from engine.jobs import JobQueue, Plan, plan_training, plan_update, read_news, summarise, summarise_update
-from engine.pipeline import train_run
+from engine.pipeline import train_run, update_config, update_run
 from engine.reviews import Choice, ReviewStore
 from engine.runs import Run, RunStore
 from engine.runs.manifest import MANIFEST, PARTIAL, TRACE
 from engine.runs.writer import CHECKPOINT_FILE, read_checkpoint
-from engine.updating import update_config, update_run
 from engine.util.files import sha256_of
 from engine.util.paths import queue_file, reviews_file
 

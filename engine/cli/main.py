@@ -59,7 +59,7 @@ from engine.explanation.removal import FORMS
 from engine.exporting import DECODER_NAMES, check_measurable, decoder_help, graph_evidence, write_relations
 from engine.jobs.plan import Step, missing_steps
 from engine.names.value_start import start_finding
-from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run
+from engine.pipeline import Outcome, Phase, computed_otherwise, event_text, train_run, update_config, update_run
 from engine.runs import Run, RunStore, RunSummary
 from engine.runs.manifest import parent_of
 from engine.runs.tensors import run_similarity
@@ -67,7 +67,6 @@ from engine.runs.verdicts import status_words
 from engine.training.semi import Round, rounds_protocol
 from engine.training.trainer import Progress
 from engine.training.worker import follow
-from engine.updating import update_config, update_run
 from engine.util.distributed import joined
 from engine.util.machine import as_machine_error
 from engine.util.memory import check_limit

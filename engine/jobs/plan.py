@@ -11,12 +11,11 @@ from engine.data import AlignmentTask, load_task, safe_name
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
 from engine.names import absolute_paths, named_paths
-from engine.pipeline import make_run_id
+from engine.pipeline import make_run_id, prepare_update, reviews_of
 from engine.reviews import Snapshot, with_reviews
 from engine.runs import Run, RunStore
 from engine.training.estimate import Estimate, Sizes, estimate_training, measured_machine, task_sizes
 from engine.training.start import why_not_trained
-from engine.updating import prepare_update, reviews_of
 
 # From a data set and settings to what would be trained: checked, named and measured before anything starts.
 
@@ -126,11 +125,11 @@ def summarise_update(parent: Run, path: Path, config: RunConfig, models: Path) -
     Args:
         parent: the run to be updated.
         path: the new version.
-        config: of :func:`engine.updating.update_config`.
+        config: of :func:`engine.pipeline.update_config`.
         models: the folder of the runs.
 
     Raises:
-        DataError, RunError, ReviewError: as :func:`engine.updating.update_run`.
+        DataError, RunError, ReviewError: as :func:`engine.pipeline.update_run`.
     """
     prepared = prepare_update(parent, path, config)
     task, reviews = prepared.task, reviews_of(prepared, parent, models, None)

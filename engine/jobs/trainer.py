@@ -24,11 +24,10 @@ from engine.jobs.endings import note_begin
 from engine.jobs.launch import start_trainer
 from engine.jobs.progress import Reporter, forget_news
 from engine.jobs.queue import Job, JobQueue
-from engine.pipeline import Outcome, train_run
+from engine.pipeline import Outcome, train_run, update_run
 from engine.runs import RunStore
 from engine.training.device import on_termination
 from engine.training.estimate import estimate_training, measured_machine
-from engine.updating import update_run
 from engine.util.files import make_folder
 from engine.util.locks import take_lock
 from engine.util.machine import as_machine_error, is_out_of_memory

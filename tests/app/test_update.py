@@ -19,10 +19,9 @@ from engine.errors import DataError
 from engine.jobs import JobQueue, plan_training, plan_update, summarise, summarise_update
 from engine.jobs.queue import SCHEMA, TABLE
 from engine.jobs.trainer import work
-from engine.pipeline import train_run
+from engine.pipeline import train_run, update_config, update_run
 from engine.reviews import Choice, ReviewStore
 from engine.runs import RunStore
-from engine.updating import update_config, update_run
 from engine.util.paths import data_folder, queue_file, reviews_file
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.data.writers import Sample, write_openea

@@ -139,7 +139,7 @@ def test_a_file_in_the_making_is_removed(
 def test_a_training_that_is_ended_while_it_is_written_is_finished(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    signalled(monkeypatch, "engine.pipeline:finish_run", signal.SIGTERM)
+    signalled(monkeypatch, "engine.pipeline.training:finish_run", signal.SIGTERM)
     assert main(["train", str(data), "--models", str(tmp_path / "models"), "--epochs", "2", *TINY]) == 0
     assert "Stopping after this step" in capfd.readouterr().err
     assert [one.state for one in RunStore(tmp_path / "models").list()] == ["finished"]
@@ -148,13 +148,13 @@ def test_a_training_that_is_ended_while_it_is_written_is_finished(
 def test_a_terminal_that_hangs_up_twice_asks_for_no_more_than_once(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    for place in ("engine.pipeline:prepared_trainer", "engine.pipeline:finish_run"):
+    for place in ("engine.pipeline.training:prepared_trainer", "engine.pipeline.training:finish_run"):
         signalled(monkeypatch, place, signal.SIGHUP)
     command = ["train", str(data), "--models", str(tmp_path / "models"), "--epochs", "2", *TINY]
     assert main(command) == 2
     assert "stopped before the first epoch was complete; the same command resumes." in capfd.readouterr().err
-    signalled(monkeypatch, "engine.pipeline:prepared_trainer", signal.SIGTERM)
-    signalled(monkeypatch, "engine.pipeline:RunCheckpoints.load", signal.SIGTERM)
+    signalled(monkeypatch, "engine.pipeline.training:prepared_trainer", signal.SIGTERM)
+    signalled(monkeypatch, "engine.pipeline.training:RunCheckpoints.load", signal.SIGTERM)
     assert main(command) == 128 + signal.SIGTERM
     assert capfd.readouterr().err.endswith("ended by a termination signal; run the same command to resume from the last checkpoint.\n")
     assert main(command) == 0

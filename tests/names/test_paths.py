@@ -17,7 +17,8 @@ from engine.jobs import absolute
 from engine.names import NAME_ENCODERS, NAME_ORIGINS, absolute_paths, content_digest, named_paths, register_encoder
 from engine.names.encoders.word_vectors import vector_files
 from engine.names.paths import KEYS
-from engine.pipeline import NAMES_RULE, make_run_id, names_identity
+from engine.pipeline import make_run_id
+from engine.pipeline.identity import NAMES_RULE, names_identity
 from tests.names.tasks import cities
 
 HALVES = ("fr.vec", "en.vec", "a,b.vec", "folder/x,y.vec")

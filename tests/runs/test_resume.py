@@ -28,7 +28,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: RunConf
 
     write_openea(tmp_path / "two rings", small_sample())
     with monkeypatch.context() as patched:
-        patched.setattr("engine.pipeline.csls_topk", killed)
+        patched.setattr("engine.pipeline.finishing.csls_topk", killed)
         with pytest.raises(KeyboardInterrupt):
             train_run(tmp_path / "two rings", config, RunStore(tmp_path / "models"))
     (partial,) = RunStore(tmp_path / "models").list()

@@ -230,6 +230,6 @@ def test_only_who_trains_sets_threads_for_the_process() -> None:
         for path in (root / folder).rglob("*.py")
         if ".set_num_threads(" in path.read_text(encoding="utf-8")
     }
-    assert users == {"engine/pipeline.py", "engine/training/device.py", "engine/training/trainer.py"}
+    assert users == {"engine/pipeline/training.py", "engine/training/device.py", "engine/training/trainer.py"}
     serving = {f"engine/serving/{name}.py" for name in ("server", "service")}  # a process of its own, which trains nothing
     assert setters == {"engine/training/device.py", *serving}

@@ -22,7 +22,7 @@ from engine.config import PRESETS, RunConfig
 from engine.data import AlignmentTask, load_task
 from engine.errors import ConfigError, TrainingError
 from engine.evaluation.metrics import evaluate_links
-from engine.pipeline import parts_text
+from engine.pipeline.events import parts_text
 from engine.training import trainer as training
 from engine.training.device import choose_device, choose_precision, choose_threads
 from engine.training.schedule import batch_size, default_epochs

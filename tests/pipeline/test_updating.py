@@ -18,12 +18,12 @@ from engine.config import RunConfig
 from engine.data import load_task
 from engine.errors import ConfigError, DataError, RunError
 from engine.exporting import split_merged
-from engine.pipeline import event_text, train_run
+from engine.pipeline import event_text, prepare_update, train_run, update_config, update_run
+from engine.pipeline.updating import earlier_graphs, short_epochs
 from engine.reviews import Choice, ReviewStore
 from engine.runs import Run, RunStore
 from engine.runs.writer import read_beginning
 from engine.training.semi import Round
-from engine.updating import earlier_graphs, prepare_update, short_epochs, update_config, update_run
 from engine.util.paths import reviews_file
 from tests.data.writers import Sample, put, tabbed, write_openea
 
@@ -236,7 +236,7 @@ def test_an_interrupted_update_shows_the_command_that_finishes_it(models: Path, 
 
     options: Any = {"settings": {"epochs": 3, "settings": {"training.learning_rate": 0.004}}}
     with monkeypatch.context() as patched:
-        patched.setattr("engine.pipeline.csls_topk", killed)
+        patched.setattr("engine.pipeline.finishing.csls_topk", killed)
         with pytest.raises(KeyboardInterrupt):
             updated(models, data, "basic", **options)
     (partial,) = [one for one in RunStore(models).list() if one.state == "partial"]

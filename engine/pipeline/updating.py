@@ -21,20 +21,11 @@ from engine.data.knowledge_graph import SIDES, Finding, KnowledgeGraph, Side, em
 from engine.data.library import starting_config
 from engine.data.versions import PARTS, Renaming, Versions, check_versions, read_renaming, with_earlier_split
 from engine.errors import ReviewError, RunError
-from engine.pipeline import (
-    NOTE,
-    Clock,
-    Listener,
-    Making,
-    Outcome,
-    Phase,
-    find_or_train,
-    note_on,
-    stored_selections,
-    train_again,
-    with_absolute_paths,
-    with_snapshot,
-)
+from engine.pipeline.events import NOTE, Listener, Phase, note_on
+from engine.pipeline.identity import with_absolute_paths
+from engine.pipeline.making import Clock, Making, Outcome, with_snapshot
+from engine.pipeline.structure import stored_selections
+from engine.pipeline.training import find_or_train, train_again
 from engine.reviews import Snapshot, carried_snapshot, carry_decisions, is_database, mark_pairs, read_snapshot
 from engine.reviews.decisions import Pair
 from engine.runs import Run, RunStore

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from engine import pipeline
 from engine.config import RunConfig
 from engine.data import load_task
 from engine.errors import ConfigError, DivergenceError, TrainingError
-from engine.pipeline import Phase, make_run_id, train_run
+from engine.pipeline import Phase, train_run
 from engine.runs import RunStore
 from engine.training.estimate import memory_needed, task_sizes
 from engine.training.trainer import Progress
@@ -95,7 +93,7 @@ def test_other_failures_keep_what_was_learned(data: Path, tmp_path: Path, monkey
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("engine.pipeline.csls_topk", no_memory)
+        patched.setattr("engine.pipeline.finishing.csls_topk", no_memory)
         with pytest.raises(MemoryError):
             train_run(data, SMALL, store)
     (partial,) = store.list()
@@ -108,22 +106,22 @@ def test_other_failures_keep_what_was_learned(data: Path, tmp_path: Path, monkey
 def test_a_training_that_does_not_fit_is_refused_before_it_begins(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With settings that would fit; the check can be switched off."""
     store = RunStore(tmp_path / "models")
-    monkeypatch.setattr(pipeline, "available_memory", lambda: 100.0)
+    monkeypatch.setattr("engine.pipeline.training.available_memory", lambda: 100.0)
     with pytest.raises(
         TrainingError, match=r"needs about .* GiB of memory, and 0.1 GiB are free; .* \(training.check_memory=no trains without this check\)"
     ):
         train_run(data, SMALL, store)
     scarce = 1.1 * memory_needed(task_sizes(load_task(data)), SMALL)
-    monkeypatch.setattr(pipeline, "available_memory", lambda: scarce)
+    monkeypatch.setattr("engine.pipeline.training.available_memory", lambda: scarce)
     events: list[Any] = []
     tried = train_run(data, SMALL, store, on_event=events.append).run
     assert any("may not be enough" in event.detail for event in events if isinstance(event, Phase))
-    monkeypatch.setattr(pipeline, "available_memory", lambda: 100.0)
+    monkeypatch.setattr("engine.pipeline.training.available_memory", lambda: 100.0)
     assert train_run(data, SMALL.with_values({"training.check_memory": False}), store).run.id == tried.id, "it makes no other run"
 
 
 def test_a_cpu_without_fast_bfloat16_is_reported(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "bfloat16_pays", lambda: False)
+    monkeypatch.setattr("engine.pipeline.training.bfloat16_pays", lambda: False)
     events: list[Any] = []
     train_run(data, SMALL.with_values({"training.precision": "bfloat16"}), RunStore(tmp_path / "models"), on_event=events.append)
     assert any("bfloat16 is not faster" in event.detail for event in events if isinstance(event, Phase))
@@ -140,42 +138,6 @@ def test_attributes_to_leave_out_that_do_not_exist_are_reported(tmp_path: Path, 
     assert found == (
         [f"warning: values.exclude names what is no attribute of either graph: {reported}. Names are case-sensitive."] if reported else []
     )
-
-
-def test_settings_that_older_engines_did_not_have_keep_their_run_ids() -> None:
-    """The ids of runs that were made before training could start from facts, before synonyms and before values were compared."""
-    data = Identity("f" * 64, "random 30/70, seed 0", own_links=False, several_names=frozenset())
-    chosen = {"training.batch_size": 1024, "semi.start": "seeds", "semi.rounds": 4, "semi.selection": "propagation"}
-    before = RunConfig(variant="literal").with_values(chosen | {"literal.synonyms": False, "literal.value_weight": 0.0})
-    values = before.to_dict()
-    del values["semi"]["start"], values["literal"]["synonyms"], values["literal"]["value_weight"], values["values"]
-    assert RunConfig.from_dict(values) == before
-    ids = {
-        make_run_id(data, before.with_values(changed))
-        for changed in ({}, {"semi.start": "auto"}, {"literal.synonyms": True}, {"literal.value_weight": 1.0}, {"values.exclude": "id"})
-    }
-    assert len(ids) == 5
-    assert make_run_id(data, before) == "literal-s0-fadae654"
-
-
-def test_runs_whose_batches_are_as_before_keep_their_ids() -> None:
-    """Before the size of batches depended on the number of seed links, it was 1,024."""
-    few, many = (Identity("f" * 64, "given", own_links=False, several_names=frozenset(), num_seed_links=links) for links in (1024, 1025))
-    given = RunConfig().with_values({"training.batch_size": 1024})
-    semi = RunConfig(variant="semi")
-    assert make_run_id(many, semi) == make_run_id(many, semi.with_values({"training.batch_size": 1024}))
-    assert make_run_id(few, RunConfig()) == make_run_id(few, given) == make_run_id(many, given) != make_run_id(many, RunConfig())
-
-
-@dataclasses.dataclass(frozen=True)
-class Identity:
-    """What of a data set makes a run another one."""
-
-    fingerprint: str
-    split: str
-    own_links: bool
-    several_names: frozenset[str]
-    num_seed_links: int = 600
 
 
 def no_links(folder: Path, *, labels: tuple[str, str] = ("left", "right")) -> Path:
@@ -216,7 +178,7 @@ def test_settings_and_machines_that_do_not_permit_a_training_leave_no_folder_beh
     store = RunStore(tmp_path / "models")
     with pytest.raises(ConfigError, match="patience"):
         train_run(data, SMALL.with_values({"training.patience": 2}), store)
-    monkeypatch.setattr(pipeline, "available_memory", lambda: 1)
+    monkeypatch.setattr("engine.pipeline.training.available_memory", lambda: 1)
     with pytest.raises(TrainingError, match="memory"):
         train_run(data, SMALL, store)
     assert not list((tmp_path / "models").rglob("*"))
