@@ -238,7 +238,7 @@ def evaluate_decoders(
 
 
 @torch.no_grad()
-def listed(searched: SearchedPool, top: int | None = None) -> SearchedPool:
+def with_candidates(searched: SearchedPool, top: int | None = None) -> SearchedPool:
     """A pool with its candidates in place of its similarities, which take memory that decoders need and are not looked at again.
 
     Args:
@@ -270,7 +270,7 @@ def decode_searched(
     """The same of a pool that has been searched; the decoders work side by side, on as many threads as torch uses, unless that takes much memory."""
     pools = searched.source_pool, searched.target_pool
     chosen = [get_decoder(decoder, evidence and evidence.within(*pools), seeds) for decoder in decoders]
-    candidates, ranks, pool = listed(searched, top).candidates, searched.ranks, searched.pool
+    candidates, ranks, pool = with_candidates(searched, top).candidates, searched.ranks, searched.pool
     assert candidates is not None
 
     def evaluated(decoder: Decoder) -> DecodingEvaluation:

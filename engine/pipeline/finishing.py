@@ -16,7 +16,7 @@ from engine.data import AlignmentTask
 from engine.data.knowledge_graph import SIDES
 from engine.evaluation.assessment import Probabilities, decoder_evaluations, match_probabilities, query_rank_table
 from engine.evaluation.calibration import Uncalibrated
-from engine.evaluation.decoders import DecodingEvaluation, listed
+from engine.evaluation.decoders import DecodingEvaluation, with_candidates
 from engine.evaluation.metrics import Evaluation, evaluate_searched, search_pool, with_pool
 from engine.evaluation.pairs import alignment_figures
 from engine.names import ValueEvidence, name_tensors
@@ -56,7 +56,7 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
         searched = search_pool(everything, task.test_links, search.csls_k, index=search.index, untested=task.untested, top=None)
         evaluation = evaluate_searched(searched)
         del everything
-        searched = listed(searched)  # similarities fill memory
+        searched = with_candidates(searched)  # similarities fill memory
         decoders = decoder_evaluations(searched, task)
         del searched
         self_trained = literal is None and structure.self_trained

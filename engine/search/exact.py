@@ -45,7 +45,7 @@ from engine.util.threads import cut
 LEAST_ROWS = 256
 """Rows of a tile below which the product would suffer."""
 ENOUGH = 2**27
-"""Bytes of a tile of whole rows that suffice where it has so many rows: a higher one is no faster."""
+"""Bytes of a tile of whole rows that suffice, unless it needs more to have enough rows: a higher one is no faster."""
 SPARE = 50
 """Targets that a source keeps beyond those wanted: at least this number, or half as many as those."""
 RENEWED = 1.25

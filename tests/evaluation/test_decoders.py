@@ -9,7 +9,7 @@ import torch
 from engine.decoding import DECODERS, CslsDecoder, MutualDecoder, candidates
 from engine.errors import ConfigError, DataError
 from engine.evaluation import decoders, metrics
-from engine.evaluation.decoders import decode_searched, evaluate_decoders, evaluate_decoding, listed
+from engine.evaluation.decoders import decode_searched, evaluate_decoders, evaluate_decoding, with_candidates
 from engine.evaluation.metrics import METRICS, Pool, evaluate_links, evaluate_searched, search_pool, with_pool
 from engine.search import StructuralSimilarity, UnscaledEmbeddings, csls_topk
 from engine.util.arrays import IntArray
@@ -55,7 +55,7 @@ def test_large_pools_have_the_same_figures_with_less_memory(monkeypatch: pytest.
     if not pooled_at_once:
         monkeypatch.setattr(metrics, "held", lambda pooled: pooled)
     monkeypatch.setattr(decoders, "SHARED", 0)
-    kept = listed(search_pool(similarity, links, top=12), 12)
+    kept = with_candidates(search_pool(similarity, links, top=12), 12)
     assert kept.similarity is None
     found = decode_searched(kept, names, 12)
     assert {name: one.to_dict() for name, one in found.items()} == {name: one.to_dict() for name, one in expected.items()}
