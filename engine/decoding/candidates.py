@@ -190,10 +190,12 @@ def merged(of_source: IntArray, of_target: IntArray) -> tuple[IntArray, IntArray
     """Distinct pairs of both directions' (n, K) and (m, K') lists: (P,) sources and targets, by source, then target, and the position of each pair in
     the flattened lists, one after the other."""
     n, top = len(of_source), max(of_target.shape[1], 1)
-    order = np.argsort(of_source, axis=1)
-    places = order + np.arange(n, dtype=np.int64)[:, None] * of_source.shape[1]
+    places = np.argsort(of_source, axis=1)
+    ascending = np.take_along_axis(of_source, places, axis=1)
+    places += np.arange(n, dtype=np.int64)[:, None] * of_source.shape[1]
     indptr, edges = grouped(of_target.ravel(), n)
-    pairs = [np.empty(of_source.size + of_target.size, dtype=np.int64) for _ in range(3)]
-    count = merge_lists(np.take_along_axis(of_source, order, axis=1), places, indptr, edges, top, *pairs)
-    sources, targets, origins = (part[:count].copy() for part in pairs)
+    sources, targets, origins = (np.empty(of_source.size + of_target.size, dtype=np.int64) for _ in range(3))
+    count = merge_lists(ascending, places, indptr, edges, top, sources, targets, origins)
+    for part in (sources, targets, origins):
+        part.resize(count, refcheck=False)  # where they lie: three more arrays of this length would be much
     return sources, targets, origins

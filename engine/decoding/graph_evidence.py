@@ -152,13 +152,15 @@ class GraphEvidence:
 
     def anchors(self, candidates: Candidates, weights: FloatArray) -> Anchors:
         """Seed links, with weight 1, and the candidate pairs that weigh enough and do not contradict them."""
-        left, right = self.source_pool[candidates.sources], self.target_pool[candidates.targets]
-        kept = (weights > LEAST_WEIGHT) & ~self._seeded[0][left] & ~self._seeded[1][right]
-        sources = np.concatenate([self.seeds[:, 0], left[kept]])
+        kept = weights > LEAST_WEIGHT
+        kept &= ~self._seeded[0][self.source_pool][candidates.sources]
+        kept &= ~self._seeded[1][self.target_pool][candidates.targets]
+        left, right = self.source_pool[candidates.sources[kept]], self.target_pool[candidates.targets[kept]]
+        sources = np.concatenate([self.seeds[:, 0], left])
         order = np.argsort(sources, kind="stable")
         return Anchors(
             sources[order],
-            np.concatenate([self.seeds[:, 1], right[kept]])[order],
+            np.concatenate([self.seeds[:, 1], right])[order],
             np.concatenate([np.ones(len(self.seeds)), np.minimum(weights[kept], 1.0)])[order],
             row_pointers(sources, len(self.source.norms)),
         )
@@ -187,8 +189,12 @@ class GraphEvidence:
             *(self.source.arrays, self.target.arrays, lists_of(anchors), self.affinity(anchors), self._room(anchors), len(self.target.norms), found),
         )
         spread(lambda start, stop: agreement_of_pairs(start, stop, *arrays), len(self.source_pool), 8 * len(candidates))
-        scale = self.source.norms[self.source_pool][candidates.sources] * self.target.norms[self.target_pool][candidates.targets]
-        return np.where(scale > 0, found / np.sqrt(np.where(scale > 0, scale, 1.0)), 0.0)
+        scale = self.source.norms[self.source_pool][candidates.sources]  # in place: these are as long as the candidates
+        scale *= self.target.norms[self.target_pool][candidates.targets]
+        found[scale <= 0] = 0.0
+        np.sqrt(scale, out=scale)
+        np.divide(found, scale, out=found, where=scale > 0)
+        return found
 
     def _room(self, anchors: Anchors) -> int:
         """The most matches that one source entity's neighbours have."""

@@ -60,6 +60,9 @@ class PropagationDecoder:
         own = candidates.csls / np.float32(2)
         scores = log_plan(candidates, self.temperature, self.rounds, own)
         for _ in range(self.iterations):
-            agreement = self.evidence.agreement(candidates, np.exp(scores.astype(np.float64)))
-            scores = log_plan(candidates, self.temperature, self.rounds, (own + self.strength * agreement).astype(np.float32))
+            weights = scores.astype(np.float64)
+            agreement = self.evidence.agreement(candidates, np.exp(weights, out=weights))
+            agreement *= self.strength
+            agreement += own
+            scores = log_plan(candidates, self.temperature, self.rounds, agreement.astype(np.float32))
         return everyones_best(self.name, candidates, scores, self.temperature)

@@ -40,6 +40,7 @@ from engine.search import (
 from engine.search.similarity import accepting_matrices
 from engine.search.tiles import HeldSimilarity
 from engine.util.arrays import FloatArray, IntArray
+from engine.util.memory import give_back
 from engine.util.text import count
 
 Pool = Literal["test", "all"]
@@ -185,7 +186,9 @@ def search_pool(
         terms = hubness(pooled, k, chosen)
         return SearchedPool(*pools, terms, true_ranks(pooled, local, terms), untested)
     found = csls_topk(pooled, k, top, chosen)
+    give_back()
     ranks = true_ranks(pooled, local, found.hubness, lists=found if chosen.name == "exact" else None)
+    give_back()
     return SearchedPool(*pools, found.hubness, ranks, untested, listed_candidates(pooled, found, top))
 
 

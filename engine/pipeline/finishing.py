@@ -51,12 +51,14 @@ def finish_run(writer: RunWriter, making: Making, structure: Structure, literal:
     with clock.phase("search"):
         everything = with_pool(similarity, task.test_links)
         found = csls_topk(everything, search.csls_k, search.top, index=search.index)
+        give_back()
     making.on_event(Phase("evaluate", f"Evaluating on {count(len(task.test_links), 'test link')}"))
     with clock.phase("evaluate"):
         searched = search_pool(everything, task.test_links, search.csls_k, index=search.index, untested=task.untested, top=None)
         evaluation = evaluate_searched(searched)
         del everything
         searched = with_candidates(searched)  # similarities fill memory
+        give_back()
         decoders = decoder_evaluations(searched, task)
         del searched
         self_trained = literal is None and structure.self_trained
@@ -143,6 +145,7 @@ def write_structure(
     if structure.model is not None:
         writer.write_tensors("model", stored_parameters(structure.model, task.num_entities))
     writer.write_tensors("embeddings", stored_embeddings(structure.similarity))
+    structure.forget_rows()
     writer.write_tensors("hubness", hubness_tensors(found, evaluation, task.source.num_entities, task.target.num_entities))
     tables = run_tables(task, found, structure.selections)
     analysis = analyse(task, structure.model, evaluation, tables["matches"], excluded)

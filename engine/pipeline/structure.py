@@ -58,6 +58,11 @@ class Structure:
             raise TypeError("several processes hold this structure")
         return self.similarity
 
+    def forget_rows(self) -> None:
+        """Give back the memory of rows that have been written: what follows needs as much for the encoder's layers, and searches for nothing."""
+        if isinstance(self.similarity, StructuralSimilarity):
+            self.similarity.forget()
+
     @property
     def self_trained(self) -> bool:
         """Whether pairs that the training selected, or derived from the facts, were trained on beside the known links."""

@@ -19,6 +19,7 @@ from engine.util.registry import Registry
 
 __all__ = [
     "DEFAULT_BUDGET",
+    "ENOUGH_BUDGET",
     "INDEXES",
     "CslsNeighbours",
     "SearchIndex",
@@ -33,6 +34,8 @@ __all__ = [
 
 DEFAULT_BUDGET = 256 * 2**20
 """Bytes that a block of scores may take."""
+ENOUGH_BUDGET = 128 * 2**20
+"""Bytes from which on a larger block makes nothing faster, unless whole rows are needed and are long."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from engine.search.base import (
     DEFAULT_BUDGET,
+    ENOUGH_BUDGET,
     CslsNeighbours,
     Divided,
     Hubness,
@@ -44,18 +45,18 @@ from engine.util.threads import cut
 
 LEAST_ROWS = 256
 """Rows of a tile below which the product would suffer."""
-ENOUGH = 2**27
-"""Bytes of a tile of whole rows that suffice, unless it needs more to have enough rows: a higher one is no faster."""
 SPARE = 50
 """Targets that a source keeps beyond those wanted: at least this number, or half as many as those."""
 RENEWED = 1.25
 """How many times as many sources make it worth while to estimate again."""
 ROUNDING = 2e-6
 """Half a CSLS score of unit rows is known to this."""
+ROWS_SORTED = 4096
+"""Rows that are put in order at a time."""
 ROWS_AGAIN = 512
 LEAST_GROUP = 4
 """Columns of a group below which sorting everything is as quick."""
-COLUMNS_AGAIN = 2**15
+COLUMNS_AGAIN = 2**13
 """Pairs that are looked at again at a time."""
 
 
@@ -76,7 +77,7 @@ def search_in_one_pass(similarity: Similarity, k: int, top: int, budget: int) ->
     similarity.check()
     scan = Scan(similarity, k, top)
     least = torch.float32.itemsize * max(k, LEAST_ROWS) * similarity.shape[1]
-    for tile in tiles(similarity, min(budget, max(ENOUGH, least)), whole_rows=True):
+    for tile in tiles(similarity, min(budget, max(ENOUGH_BUDGET, least)), whole_rows=True):
         scan.take(tile)
     terms = zeros_last(similarity, scan.hubness(k))
     of_target = scan.best_of_target.result(-terms.target / 2)
@@ -145,7 +146,10 @@ class Scan:
                 known = TopK((values[rows] + gains[indices[rows]])[again], indices[rows][again])
                 improved = looked_at_again(similarity, again + rows.start, targets, terms, known, top, budget)
                 best.values[again + rows.start], best.indices[again + rows.start] = improved.values, improved.indices
-        return first_ones(best.values - terms.source[:, None] / 2, best.indices, top)
+        for rows in cut(self.size, ROWS_SORTED):
+            ordered = first_ones(best.values[rows] - terms.source[rows, None] / 2, best.indices[rows], top)
+            best.values[rows], best.indices[rows] = ordered.values, ordered.indices
+        return best
 
     def _spans(self) -> Iterator[tuple[slice, Period]]:
         """Rows of each period."""

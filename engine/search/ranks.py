@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.search.base import DEFAULT_BUDGET, Divided, Hubness, half_csls
+from engine.search.base import ENOUGH_BUDGET, Divided, Hubness, half_csls
 from engine.search.csls import CslsTopK, Matches, csls_score
 from engine.search.kernels import count_columns, count_rows
 from engine.search.similarity import Similarity, on_similarity
@@ -55,7 +55,7 @@ class LinkRanks:
 
 @on_similarity
 @torch.no_grad()
-def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: int = DEFAULT_BUDGET, lists: CslsTopK | None = None) -> LinkRanks:
+def true_ranks(similarity: Similarity, links: Tensor, terms: Hubness, budget: int = ENOUGH_BUDGET, lists: CslsTopK | None = None) -> LinkRanks:
     """Ranks of the known counterparts among all candidates by CSLS, always by exact comparison.
 
     rank = 1 + number of other candidates whose score is greater than or equal to the counterpart's. An entity with several counterparts is one
@@ -108,7 +108,7 @@ def link_bars(entities: Tensor, least: Tensor, size: int) -> Tensor:
     return bars.masked_fill_(bars == -torch.inf, torch.inf)
 
 
-def count_better(shifted: Similarity, links: Tensor, bars: tuple[Tensor, Tensor], budget: int = DEFAULT_BUDGET) -> tuple[Tensor, Tensor]:
+def count_better(shifted: Similarity, links: Tensor, bars: tuple[Tensor, Tensor], budget: int = ENOUGH_BUDGET) -> tuple[Tensor, Tensor]:
     """(n,), (m,) how many candidates, true counterparts left out, reach the bar of each source and each target entity.
 
     Args:

@@ -148,6 +148,10 @@ class StructuralSimilarity:
     def shape(self) -> tuple[int, int]:
         return len(self.source), len(self.target)
 
+    def forget(self) -> None:
+        """Give the rows up; nothing can be asked any more."""
+        self.source, self.target = (rows.new_empty((0, rows.shape[1])) for rows in (self.source, self.target))
+
     @property
     def width(self) -> int:
         """D."""
@@ -183,7 +187,7 @@ class StructuralSimilarity:
         return StructuralSimilarity(self.target, self.source)
 
     def select(self, rows: Tensor, columns: Tensor) -> StructuralSimilarity:
-        return StructuralSimilarity(self.source[rows.to(self.device)], self.target[columns.to(self.device)])
+        return StructuralSimilarity(chosen_rows(self.source, rows), chosen_rows(self.target, columns))
 
     def shifted(self, row_terms: Tensor, column_terms: Tensor) -> Similarity:
         return Shifted(self, row_terms, column_terms)
@@ -655,6 +659,13 @@ def canonical(matrix: Any) -> sparse.csr_array:
 def arrays_of(rows: sparse.csr_array) -> SparseRows:
     """(indptr, indices, values) with the types that the kernels are compiled for."""
     return rows.indptr.astype(np.int64, copy=False), rows.indices.astype(np.int32, copy=False), rows.data
+
+
+def chosen_rows(matrix: Tensor, rows: Tensor) -> Tensor:
+    """(r, D) some rows; the matrix itself where these are all of them in their order."""
+    rows = rows.to(matrix.device)
+    whole = len(rows) == len(matrix) and torch.equal(rows, torch.arange(len(matrix), device=matrix.device))
+    return matrix if whole else matrix[rows]
 
 
 def without(sides: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:

@@ -73,7 +73,7 @@ def test_tiles_take_no_more_than_is_enough(monkeypatch: pytest.MonkeyPatch, k: i
         heights.append(len(tile.scores))
         taken(self, tile)
 
-    monkeypatch.setattr(module, "ENOUGH", height_of(5, similarity))
+    monkeypatch.setattr(module, "ENOUGH_BUDGET", height_of(5, similarity))
     monkeypatch.setattr(module, "LEAST_ROWS", 20)
     monkeypatch.setattr(module.Scan, "take", noting)
     assert_same(similarity, k, 5, height_of(80, similarity))
