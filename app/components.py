@@ -199,11 +199,20 @@ def score_help(view: RunView, pair: PairScore) -> str:
     return f"{explain(*terms)}\n\nRanked among {'the test' if pair.pool == 'test' else 'all'} entities of the other graph{view.pool_note(pair.pool)}."
 
 
-def probability_column(view: RunView) -> Any:
-    """The column of a run's probabilities, whose head says where they are estimated."""
+def probability_column(view: RunView, alignment: Literal["left", "right"] = "right") -> Any:
+    """The column of a run's probabilities, whose head says where they are estimated.
+
+    Args:
+        view: of the run.
+        alignment: of the numbers; at the left they are in sight where a narrow screen cuts the column.
+    """
     estimated = view.unchecked_probabilities
     return st.column_config.NumberColumn(
-        view.probability_word, format="percent", width=ESTIMATED_WIDTH if estimated else "small", help=explain(probability_term(estimated))
+        view.probability_word,
+        format="percent",
+        width=ESTIMATED_WIDTH if estimated else "small",
+        alignment=alignment,
+        help=explain(probability_term(estimated)),
     )
 
 
