@@ -679,7 +679,9 @@ def nothing_measured(runs: Sequence[str], lacking: str = "") -> None:
         runs: the first one's matches can be reviewed instead.
         lacking: the name of the run without test links, as Markdown, where others have some.
     """
-    reason = f"{lacking} has no test links, so it cannot be compared by accuracy" if lacking else "There are no test links, so accuracy is not measured"
+    reason = (
+        f"{lacking} has no test links, so it cannot be compared by accuracy" if lacking else "There are no test links, so accuracy is not measured"
+    )
     empty_state("No accuracy measured", f"{reason}. Review a random sample of the matches to estimate their precision.")
     measure_by_sample(runs[0])
 

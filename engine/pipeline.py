@@ -70,7 +70,7 @@ from engine.reviews import ReviewEffect, Snapshot, read_snapshot, with_reviews
 from engine.runs import FORMAT_VERSION, Run, RunStore, RunWriter
 from engine.runs.row_files import RowFiles
 from engine.runs.tensors import InTurn, finite_tensor, has_table
-from engine.runs.writer import RENAMED, REVIEWS, ResumeRecord, clear_finished, note_beginning
+from engine.runs.writer import NOTHING_KEPT, RENAMED, REVIEWS, ResumeRecord, clear_finished, note_beginning
 from engine.search import CslsTopK, LiteralSimilarity, Similarity, StructuralSimilarity, csls_topk, normalise_rows
 from engine.search.divided import EMBEDDINGS, DividedSimilarity
 from engine.training.baselines import BASELINES, MEASURES, Baseline, Session, measured, require_seed_links
@@ -343,8 +343,9 @@ def begun_run(making: Making, run_id: str) -> Iterator[RunWriter]:
     """A run to train, with what it takes to resume it."""
     with making.store.create(making.task.name, run_id) as writer, discarded_where_diverged(writer):
         write_reviews(writer, making)  # first, so that an interrupted run can be resumed with these, whatever is decided meanwhile
-        if run_id == making.run_id:  # one that is trained again under a number of its own starts from the beginning every time
-            note_beginning(writer, making.begun)
+        # one that is trained again under a number of its own starts from the beginning every time
+        if run_id == making.run_id and note_beginning(writer, making.begun):
+            making.on_event(Phase(NOTE, f"info: {NOTHING_KEPT}"))
         yield writer
 
 

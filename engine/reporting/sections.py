@@ -90,7 +90,7 @@ def figure_with_table(drawn: Html, caption: str, table: Html) -> Html:
 
 
 def data_section(run: ReportedRun) -> Iterator[object]:
-    """Both graphs, their links, and what is suspicious: all that ``inspect`` finds in the run's data, and not only what was noticed on reading them."""
+    """Both graphs, their links, and what is suspicious: all that ``inspect`` finds, and not only what was noticed when the data were read."""
     data = run.manifest.get("data", {})
     names = [str(data.get(side, {}).get("name", side)) for side in SIDES]
     named = {side: sum(map(bool, run.view.graphs[side].labels)) for side in SIDES}

@@ -155,7 +155,9 @@ def test_matches_that_become_probable_are_gained() -> None:
     assert (row_of(moved, "s0")["change"], row_of(moved, "s0")["match"]) == ("changed", "http://x/t7"), "no longer the target of the seed link"
     assert "(estimated probability 50% or more)" in found.sentence(), "neither run has validation links"
     fit = {"calibration": {"fit": {"estimated": False}}}
-    checked = [replace(one, documents=fit, manifest={**one.manifest, "files": {**one.manifest["files"], "calibration.json": {}}}) for one in (new, old)]
+    checked = [
+        replace(one, documents=fit, manifest={**one.manifest, "files": {**one.manifest["files"], "calibration.json": {}}}) for one in (new, old)
+    ]
     assert "(probability 50% or more)" in compared(*checked).sentence()
     assert "(estimated probability 50% or more)" in compared(checked[0], old).sentence()
     for least, words in ((0.8, "has no probabilities"), (7.0, "must lie between 0 and 1")):
