@@ -199,11 +199,20 @@ def score_help(view: RunView, pair: PairScore) -> str:
     return f"{explain(*terms)}\n\nRanked among {'the test' if pair.pool == 'test' else 'all'} entities of the other graph{view.pool_note(pair.pool)}."
 
 
-def probability_column(view: RunView) -> Any:
-    """The column of a run's probabilities, whose head says where they are estimated."""
+def probability_column(view: RunView, alignment: Literal["left", "right"] = "right") -> Any:
+    """The column of a run's probabilities, whose head says where they are estimated.
+
+    Args:
+        view: of the run.
+        alignment: of the numbers; at the left they are in sight where a narrow screen cuts the column.
+    """
     estimated = view.unchecked_probabilities
     return st.column_config.NumberColumn(
-        view.probability_word, format="percent", width=ESTIMATED_WIDTH if estimated else "small", help=explain(probability_term(estimated))
+        view.probability_word,
+        format="percent",
+        width=ESTIMATED_WIDTH if estimated else "small",
+        alignment=alignment,
+        help=explain(probability_term(estimated)),
     )
 
 
@@ -218,7 +227,7 @@ def unlabelled_notes(adjacency: IncidentTriples, entities: Sequence[Entity]) -> 
     """For each of some entities that has no label: what is known of it instead."""
     for entity in entities:
         if not entity.label and (facts := known_facts(adjacency, entity)):
-            st.caption(f"{MARKS[entity.side]} {text.plain(entity.short_id, 60)} has no label: {text.plain(' · '.join(facts), 200)}")
+            st.caption(f"{MARKS[entity.side]} {text.plain(entity.short_id, 60)} has no label. Known facts: {text.plain(' · '.join(facts), 200)}")
 
 
 def other_links(view: RunView, pair: PairScore, runs: Sequence[str]) -> None:
@@ -663,9 +672,17 @@ def measure_by_sample(run: str) -> None:
     pages.link(pages.REVIEW, state.ReviewAddress((run,), kind="sample"), "Review a random sample", icon=":material/casino:")
 
 
-def nothing_measured(runs: Sequence[str]) -> None:
-    """In place of figures that need test links."""
-    empty_state("No accuracy measured", "This data set has no test links. Review a random sample of the matches to estimate their precision.")
+def nothing_measured(runs: Sequence[str], lacking: str = "") -> None:
+    """In place of figures that need test links.
+
+    Args:
+        runs: the first one's matches can be reviewed instead.
+        lacking: the name of the run without test links, as Markdown, where others have some.
+    """
+    reason = (
+        f"{lacking} has no test links, so it cannot be compared by accuracy" if lacking else "There are no test links, so accuracy is not measured"
+    )
+    empty_state("No accuracy measured", f"{reason}. Review a random sample of the matches to estimate their precision.")
     measure_by_sample(runs[0])
 
 

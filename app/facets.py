@@ -23,7 +23,6 @@ Parts = Mapping[FilterPart, BoolArray]
 RELATIONS = 300  # offered, those of the most pairs; others can be typed
 STEP = 0.01
 HEIGHT = 170  # pixels of the histogram
-SCORES: Mapping[Score, str] = {"probability": "probability", "csls": "CSLS"}
 MARGINS: Mapping[str, Range] = {"under 0.02": (None, 0.02), "0.02–0.1": (0.02, 0.1), "0.1–0.3": (0.1, 0.3), "over 0.3": (0.3, None)}
 INSIDE, OUTSIDE = DIRECTION["forward"], UNKNOWN
 
@@ -82,7 +81,7 @@ def _histogram(address: PairsAddress, alignment: Alignment, counted: IntArray, s
         return
     data = alignment.histogram(counted, score)
     points = components.figure(
-        histogram_figure(data, score, asked),
+        histogram_figure(data, word, asked),
         name=f"pairs-by-{score}",
         title=f"Pairs by {word}",
         caption=f"Median {word} {f'{middle:.0%}' if score == 'probability' else text.score(middle)}. Click a bar to list its pairs.",
@@ -97,12 +96,12 @@ def _histogram(address: PairsAddress, alignment: Alignment, counted: IntArray, s
         st.rerun()
 
 
-def histogram_figure(data: pd.DataFrame, score: Score, asked: Range) -> go.Figure:
+def histogram_figure(data: pd.DataFrame, word: str, asked: Range) -> go.Figure:
     """The number of pairs in each bin on a log axis, so that bins of few pairs can be seen; those outside of the range that is kept are hollow.
 
     Args:
         data: as of :meth:`engine.explore.alignment.Alignment.histogram`.
-        score: which.
+        word: what the score is called.
         asked: the range that is kept.
     """
     counts, width = data[list(KNOWN)].sum(axis=1), data["high"] - data["low"]
@@ -128,7 +127,7 @@ def histogram_figure(data: pd.DataFrame, score: Score, asked: Range) -> go.Figur
         )
     )
     most = max(float(counts.max()), 1.0)
-    fig.update_xaxes(title=SCORES[score], nticks=5)
+    fig.update_xaxes(title=word, nticks=5)
     fig.update_yaxes(title="pairs (log)", type="log", range=[float(np.log10(0.7)), float(np.log10(most * 1.5))], dtick=1 if most >= 10 else "D1")
     return fig
 

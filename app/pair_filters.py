@@ -116,9 +116,14 @@ def members(run: OpenRun, side: Side) -> tuple[IntArray, IntArray]:
     return cache.kept([run], ("members", side), lambda: relation_members(run.table("triples"), side, entities))
 
 
-def chips(address: PairFilterAddress) -> None:
+def probability_word(run: OpenRun, side: Side) -> str:
+    """What the run's probabilities are called; 'probability' where it has none."""
+    return run.view.probability_word if run.alignments[side].calibrated else "probability"
+
+
+def chips(run: OpenRun, address: PairFilterAddress) -> None:
     """The filters that are set, each as a button that removes it."""
-    found = list(active(address))
+    found = list(active(address, probability_word(run, address.side)))
     if not found:
         return
     with st.container(horizontal=True, gap="small"):
@@ -131,22 +136,22 @@ def chips(address: PairFilterAddress) -> None:
             st.button("Remove all filters", key=key, on_click=change, args=(everything,), type="tertiary")
 
 
-def active(address: PairFilterAddress) -> list[tuple[str, tuple[str, ...]]]:
-    """The words of each filter that is set, as Markdown, and its parameters."""
+def active(address: PairFilterAddress, probability: str = "probability") -> list[tuple[str, tuple[str, ...]]]:
+    """The words of each filter that is set, as Markdown, and its parameters. ``probability``: what the run's probabilities are called."""
     found: list[tuple[str, tuple[str, ...]]] = []
     if address.search:
         found.append((f"contains “{text.plain(address.search, 40)}”", ("search",)))
     if address.known:
         found.append((" or ".join(KNOWN_WORDS[known] for known in address.known), ("known",)))
     ranges = (
-        ("probability", address.probability_from, address.probability_to),
-        ("CSLS", address.csls_from, address.csls_to),
-        ("margin", address.margin_from, address.margin_to),
-        ("degree", address.degree_from, address.degree_to),
+        (probability, "probability", address.probability_from, address.probability_to),
+        ("CSLS", "csls", address.csls_from, address.csls_to),
+        ("margin", "margin", address.margin_from, address.margin_to),
+        ("degree", "degree", address.degree_from, address.degree_to),
     )
-    for words, low, high in ranges:
+    for words, name, low, high in ranges:
         if low is not None or high is not None:
-            found.append((_range_words(words, low, high), (f"{words.lower()}_from", f"{words.lower()}_to")))
+            found.append((_range_words(words, low, high), (f"{name}_from", f"{name}_to")))
     if address.relation is not None:
         found.append((f"relation: {text.plain(short_id(address.relation), 40)}", ("relation",)))
     if address.conflicts:

@@ -1,4 +1,4 @@
-"""What a score is made of: five groups that open into channels and hops, all parts as a table, and the parts of the calibrated probability."""
+"""What a score is made of: a few groups that open into channels and hops, all parts as a table, and the parts of the calibrated probability."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMULA: Final = (
 
 @st.fragment
 def groups(found: Explanation, page: ExplainAddress) -> None:
-    """The score as at most five bars, of which each can be opened. A fragment: only this part is redrawn."""
+    """The score as at most six bars, of which each can be opened. A fragment: only this part is redrawn."""
     groups = score_groups(found)
     several = [group.name for group in groups if len(group.parts) > 1]
     st.markdown("**Score breakdown**", help=term("CSLS", "channel", "layer", "proxy", "hubness"))

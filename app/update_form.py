@@ -26,11 +26,11 @@ def start_choice(runs: RunList, data: StoredDataSet, address: TrainAddress) -> N
     offered = earlier_runs(runs, data)
     if not offered and address.start is None:
         return
-    labels = {NOTHING: "nothing (train from the start)", **{card.run: run_words(card) for card in offered}}
+    labels = {NOTHING: "none (new training)", **{card.run: run_words(card) for card in offered}}
     if address.start is not None and address.start not in labels:
         labels[address.start] = text.cell(address.start, 60)
     components.select(
-        "Start from",
+        "Earlier run to start from",
         labels,
         name=state.START,
         value=address.start or NOTHING,

@@ -10,12 +10,13 @@ import streamlit as st
 
 from app import cache, components, frame, pages, pair_filters, palette, state, text
 from app.cache import OpenRun, RunCard, RunList
-from app.glossary import explain
+from app.glossary import explain, probability_term
 from app.state import ChangesAddress, ExplainAddress
 from engine.data.knowledge_graph import SIDES
 from engine.errors import EngineError
 from engine.explore.changes import CAUSE_WORDS, CAUSES, CHANGES, USUAL_LEAST, Change, MatchChanges, VersionRun, match_changes
 from engine.runs.entities import Entity, other
+from engine.runs.view import RunView, probability_word
 from engine.util.arrays import IntArray
 
 ROWS = 100  # of a page
@@ -55,7 +56,7 @@ def render(run: OpenRun, address: ChangesAddress) -> None:
     calibrated = run.alignments[address.side].calibrated and old.alignments[address.side].calibrated
     if calibrated:
         with controls:
-            _least(address)
+            _least(address, [run.view, old.view])
     with st.spinner("Comparing the two runs…"):
         found = _compared(run, old, address, address.least if calibrated else None)
     _facts(found)
@@ -113,17 +114,19 @@ def _older(runs: RunList, offered: Sequence[RunCard], card: RunCard, address: Ch
     return found
 
 
-def _least(address: ChangesAddress) -> None:
+def _least(address: ChangesAddress, views: Sequence[RunView]) -> None:
     asked = USUAL_LEAST if address.least is None else address.least
     labels = {one: "any" if not one else f"{one:.0%}" for one in sorted({*LEAST, *([asked] if 0 <= asked <= 1 else [])})}
+    kinds = {view.unchecked_probabilities for view in views}
+    terms = explain(*map(probability_term, sorted(kinds)))
     components.choice(
-        "Minimum probability",
+        f"Minimum {probability_word(any(kinds))}",
         labels,
         name="least",
         value=asked if asked in labels else USUAL_LEAST,
         default=USUAL_LEAST,
         clears=("page",),
-        help=f"Less probable matches do not count. The match of an entity with a seed link always does. {explain('calibrated probability')}",
+        help=f"Less probable matches do not count. The match of an entity with a seed link always does. {terms}",
     )
 
 
@@ -239,7 +242,7 @@ def _matches(found: MatchChanges, part: pd.DataFrame, prefix: str, titles: Seque
 def _columns(found: MatchChanges) -> dict[str, Any]:
     config = st.column_config
     below = "" if found.least is None else f" In parentheses: below {found.least:.0%}, so that it does not count."
-    scored = [" Then its probability." if run.alignment.calibrated else " Then its CSLS." for run in (found.old, found.new)]
+    scored = [f" Then its {run.view.probability_word if run.alignment.calibrated else 'CSLS'}." for run in (found.old, found.new)]
     return {
         "entity": config.TextColumn(f"{palette.PLAIN_MARKS[found.side]} {text.cell(found.numbers[found.side].new.name, 30)}", width=130),
         "change": config.TextColumn(width=86),

@@ -48,9 +48,10 @@ def render(runs: Sequence[OpenRun], address: CompareAddress) -> None:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         names: dict[Side, str] = {side: components.graph_name(runs[0].view, side) for side in SIDES}
         kept = {} if tab == "summary" else {state.TAB: tab}
-        components.choice(
-            "Test entities of", names, name="side", value=address.side, default="target", clears=(state.RELATION,), help=WHOSE, also=kept
-        )
+        if any(run.card.metrics is not None for run in runs):
+            components.choice(
+                "Test entities of", names, name="side", value=address.side, default="target", clears=(state.RELATION,), help=WHOSE, also=kept
+            )
         decoder = _decoder(runs, address)
         reference = _reference(runs, address)
     pair = Pair(runs, reference, address, decoder)
@@ -91,15 +92,17 @@ class Pair:
 
     def found(self) -> Comparison | None:
         """What changed; None where the two cannot be compared, and the page says why."""
+        lacking = [run.card.metrics is None for run in (self.main, self.reference)]
+        if any(lacking):
+            run = self.main if lacking[0] else self.reference
+            components.nothing_measured([run.card.run], "" if all(lacking) else text.plain(self.names[lacking.index(True)]))
+            self.link_changes()
+            return None
         try:
             with st.spinner("Comparing the two runs…"):
                 return _compared(self.main, self.reference, self.address.side, self.decoder)
         except ComparisonError as error:
-            if all(run.card.metrics is not None for run in (self.main, self.reference)):
-                components.show_error(error)
-            else:
-                components.nothing_measured([self.main.card.run])
-                self.link_changes()
+            components.show_error(error)
             return None
 
     def link_changes(self) -> None:
@@ -142,6 +145,8 @@ def _decoder(runs: Sequence[OpenRun], address: CompareAddress) -> str:
     offered = sorted(set.intersection(*stored), key=lambda name: (name != CSLS, name))
     if address.decoder not in offered:
         raise AddressError(f"This link asks for the decoder '{address.decoder[:40]}'. These runs have {', '.join(offered)}.")
+    if all(run.card.metrics is None for run in runs):
+        return address.decoder  # nothing is measured by it
     labels = {name: text.plain(name, 30) for name in offered}
     return components.choice("Decoder", labels, name="decoder", value=address.decoder, default=CSLS, help=DECODER)
 
@@ -169,8 +174,10 @@ def _metrics(pair: Pair) -> None:
     runs, labels = pair.runs, run_labels(pair.runs)
     roles = {runs[0].card.run: " (main run)", pair.reference.card.run: " (reference)"}
     cells = {f"{label}{roles.get(run.card.run, '')}": _metric_cells(run, pair) for run, label in zip(runs, labels, strict=True)}
-    table = pd.DataFrame({"measure": ROWS, **{name: [column[row] for row in ROWS] for name, column in cells.items()}})
-    components.table(table, name="runs", columns={"measure": st.column_config.TextColumn(help=LEAD)}, light=True)
+    rows = [row for row in ROWS if any(column[row] for column in cells.values())]
+    table = pd.DataFrame({"measure": rows, **{name: [column[row] or "—" for row in rows] for name, column in cells.items()}})
+    help = LEAD if any(_ahead(label) in rows for label in RATES.values()) else None
+    components.table(table, name="runs", columns={"measure": st.column_config.TextColumn(help=help)}, light=True)
     for run, name in zip(runs, labels, strict=True):
         if words := describe_reviews(run.run.manifest):
             st.caption(f":material/rule: **{text.plain(name)}** was trained with reviews: {words}")
@@ -193,20 +200,21 @@ LEAD = (
 
 
 def _metric_cells(run: OpenRun, pair: Pair) -> dict[str, str]:
-    """A run's column: row -> text."""
+    """A run's column: row -> text, empty where the run has no value."""
     cells = {"run": text.cell(run.card.run_id, 60), "variant": text.cell(run.card.variant), **_leads(run, pair)}
     figures = _figures(run, pair.address.side, pair.decoder)
     if figures is None:
-        return cells | dict.fromkeys(RATES.values(), "—") | {"95% interval": "no test links"}
+        some = any(one.card.metrics is not None for one in pair.runs)
+        return cells | dict.fromkeys(RATES.values(), "") | {"95% interval": "no test links" if some else ""}
     found = stored_interval(figures, "hits@1", run.card.links.get("test", 0))
-    interval = f"{text.score(found[0][0])}–{text.score(found[0][1])}, n = {found[1]:,}" if found else "—"
+    interval = f"{text.score(found[0][0])}–{text.score(found[0][1])}, n = {found[1]:,}" if found else ""
     return cells | {label: text.score(figures[rate]) for rate, label in RATES.items()} | {"95% interval": interval}
 
 
 def _leads(run: OpenRun, pair: Pair) -> dict[str, str]:
     """By how much a run is ahead of the reference run in each rate; the pair's own section says why two cannot be compared."""
-    if run is pair.reference:
-        return {_ahead(label): "—" for label in RATES.values()}
+    if run is pair.reference or run.card.metrics is None or pair.reference.card.metrics is None:
+        return {_ahead(label): "" for label in RATES.values()}
     try:
         found = _differences(run, pair.reference, pair.address.side, pair.decoder)
         compared = _compared(run, pair.reference, pair.address.side, pair.decoder)

@@ -11,7 +11,7 @@ import streamlit as st
 
 from app import cache, components, frame, light_table, pages, pair_filters, palette, state, text
 from app.cache import OpenRun
-from app.glossary import explain
+from app.glossary import explain, probability_term
 from app.state import ExportAddress, PairsAddress, ReviewAddress
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError
@@ -97,7 +97,7 @@ def _pairs_asked_for(run: OpenRun, address: ExportAddress) -> None:
     with st.container(horizontal=True, gap="large"):
         _switch("Include seed links", "seeds", address.seeds, explain("seed link"))
         _switch("Prefer known links", "links", _known_links(address), KNOWN_LINKS)
-    pair_filters.chips(address)
+    pair_filters.chips(run, address)
     pages.link(pages.PAIRS, pair_filters.carried(PairsAddress, address), "Edit filters on Pairs", icon=":material/tune:")
 
 
@@ -137,14 +137,14 @@ def _least_probability(run: OpenRun, address: ExportAddress) -> None:
 
     _suggested(run, address)
     st.slider(
-        "Minimum probability",
+        f"Minimum {run.view.probability_word}",
         0.0,
         1.0,
         value=value,
         step=0.01,
         key=key,
         on_change=follow,
-        help=f"{explain('calibrated probability')} Known links and pairs that reviewers accepted are always included.",
+        help=f"{explain(probability_term(run.view.unchecked_probabilities))} Known links and pairs that reviewers accepted are always included.",
     )
 
 
@@ -236,7 +236,7 @@ def _expected(expected: ExpectedQuality) -> None:
         st.metric("Pairs", f"{expected.pairs:,}", delta=", ".join(expected.kinds()) or None, delta_color="off", delta_arrow="off")
         if expected.precision is not None:
             of = f"of {expected.estimated:,} with a probability"
-            words = f"Mean probability of the predictions, without known links and accepted pairs. {explain('calibrated probability')}"
+            words = f"Mean probability of the predictions, without known links and accepted pairs. {explain(probability_term(expected.unchecked))}"
             st.metric("Expected precision", f"{expected.precision:.1%}", delta=of, delta_color="off", delta_arrow="off", help=words)
         if measured is not None and measured.judged:
             of = text.rate_interval(measured.interval, measured.judged)

@@ -48,7 +48,7 @@ def render(run: OpenRun, address: PairsAddress) -> None:
     _arrange(run, address)
     filters, found = st.columns([1, 3], gap="medium")
     with found:
-        pair_filters.chips(address)
+        pair_filters.chips(run, address)
         parts = alignment.parts(pair_filters.wanted(run, address))
     with filters:
         facets.show(run, address, alignment, parts)
@@ -79,16 +79,18 @@ def _arrange(run: OpenRun, address: PairsAddress) -> None:
             on_change=pair_filters.follow(key, lambda side: {"side": None if side == "source" else side, "relation": None}),
         )
         key = state.widget_key(state.CHOICE, "order", address.order)
+        orders = {**ORDERS, "probability": pair_filters.probability_word(run, address.side)}
+        estimated = run.alignments[address.side].calibrated and run.view.unchecked_probabilities
         st.selectbox(
             "Order",
-            list(ORDERS),
-            index=list(ORDERS).index(address.order),
-            format_func=ORDERS.__getitem__,
+            list(orders),
+            index=list(orders).index(address.order),
+            format_func=orders.__getitem__,
             key=key,
             on_change=pair_filters.follow(key, lambda order: {"order": None if order == "doubt" else order}),
             width=230,
             help="Sorts all pairs, not only this page. Least certain first: probability nearest 50%, then smallest margin over the "
-            f"runner-up; seed links last.\n\n{explain('calibrated probability', 'margin')}",
+            f"runner-up; seed links last.\n\n{explain(probability_term(estimated), 'margin')}",
         )
         for name, label, value in (("reverse", "Reverse order", address.reverse), ("wide", "All columns", address.wide)):
             key = state.widget_key(state.CHOICE, name, value)
@@ -173,15 +175,15 @@ def _rows(run: OpenRun, alignment: Alignment, positions: IntArray, *, wide: bool
 
 
 def _columns(run: OpenRun, side: Side) -> dict[str, Any]:
-    """Heads name the graphs; widths leave room for both labels at 1,280 pixels."""
+    """Heads name the graphs; widths leave room for both labels at 1,280 pixels, and for the probability beside them at 360."""
     config = st.column_config
     heads = {one: f"{palette.PLAIN_MARKS[one]} {text.cell(run.view.graphs[one].name, 30)}" for one in SIDES}
     return {
-        "entity": config.TextColumn(heads[side], width=134),
-        "match": config.TextColumn(heads[other(side)], width=134),
+        "entity": config.TextColumn(heads[side], width=124),
+        "match": config.TextColumn(heads[other(side)], width=124),
         "verdict": config.TextColumn(width=158, help="Whether known links confirm or contradict the pair."),
         "added": config.TextColumn(width=62, help=explain("semi")),
-        "probability": _probability_column(run),
+        "probability": components.probability_column(run.view, alignment="left"),
         "margin": config.NumberColumn(format="%.3f", width=62, help=explain("margin")),
         "CSLS": config.NumberColumn(format="%.3f", width=62, help=explain("CSLS")),
         "cosine": config.NumberColumn(format="%.3f", width=62, help=explain("cosine")),
@@ -190,12 +192,6 @@ def _columns(run: OpenRun, side: Side) -> dict[str, Any]:
         "match degree": config.NumberColumn(format="localized", width=95, help="Degree of the match."),
         "competing": config.NumberColumn(format="localized", width=82, help=f"Number of entities with this best match. {explain('conflict')}"),
     }
-
-
-def _probability_column(run: OpenRun) -> Any:
-    estimated = run.view.unchecked_probabilities
-    width, help = components.ESTIMATED_WIDTH if estimated else 104, explain(probability_term(estimated))
-    return st.column_config.ProgressColumn(run.view.probability_word, format="percent", width=width, min_value=0.0, max_value=1.0, help=help)
 
 
 frame.one_run(pages.PAIRS, render)

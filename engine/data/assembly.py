@@ -21,7 +21,17 @@ from engine.config import DataConfig
 from engine.data.apart import apart_sentence
 from engine.data.endings import ExportForm
 from engine.data.files import opened
-from engine.data.knowledge_graph import SIDES, AlignmentTask, FileCount, Finding, KnowledgeGraph, Side, empty_attributes, fingerprint
+from engine.data.knowledge_graph import (
+    SIDES,
+    AlignmentTask,
+    FileCount,
+    Finding,
+    KnowledgeGraph,
+    Severity,
+    Side,
+    empty_attributes,
+    fingerprint,
+)
 from engine.data.labels import (
     find_name_attributes,
     graph_names,
@@ -364,13 +374,24 @@ def _encode_links(
     return keys, tuple(findings), by_file
 
 
+START_WITHOUT: Final = "; semi-supervised and literal training can start without {} links"
+EMPTY_PARTS: Final[Mapping[Part, tuple[Severity, str, str]]] = {
+    "all": ("warning", "none are known", START_WITHOUT.format("known")),
+    "train": ("warning", "there are no seed links", START_WITHOUT.format("seed")),
+    "valid": ("info", "there are no validation links", ""),
+    "test": ("info", "there are no test links", ""),
+}
+"""Of a file of links that is empty: how grave that is, what follows, and what to do about it besides."""
+
+
 def _links_read(parts: Mapping[Part, RawLinks]) -> Iterator[Finding]:
     """What of the links files was not used, and what was turned."""
     for part, links in parts.items():
         used, left_out = len(links.sources), sum(links.left_out.values())
-        if part == "all" and not used and not left_out and not links.apart:
-            advice = "If there should be some, check the file; semi-supervised and literal training can start without known links."
-            yield Finding("no-links-in-file", "warning", f"{links.path.name} has no links, so none are known.", advice=advice)
+        if part in EMPTY_PARTS and not used and not left_out and not links.apart:
+            severity, without, more = EMPTY_PARTS[part]
+            message = f"{links.path.name} has no links, so {without}."
+            yield Finding("no-links-in-file", severity, message, advice=f"If there should be some, check the file{more}.")
         if left_out:
             rows = count(used + left_out + len(links.apart), "row")
             message = f"{links.path.name}: {used:,} of {rows} are used as links; left out are {listed_counts(links.left_out)}."

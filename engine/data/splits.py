@@ -64,7 +64,8 @@ def divide(parts: Mapping[Part, IntArray], given: str, config: DataConfig, seed:
         own: the links are a user's own and no benchmark's: without a split or a ratio, all or most of them train.
         width: target entities, by which keys are taken apart. Where links are not one to one, a draw keeps all links of an entity together; 0: not.
 
-    Without any links nothing is divided: names and values may still give a start (:mod:`engine.training.start`).
+    Without any links nothing is divided, and a ``train`` part that is there and empty stays so: names and values may still give a start
+    (:mod:`engine.training.start`).
 
     Raises:
         DataError: no links are left to train on, and ``data.train_ratio`` does not ask for that.
@@ -74,23 +75,24 @@ def divide(parts: Mapping[Part, IntArray], given: str, config: DataConfig, seed:
     if not len(known):
         return UNDIVIDED if not len(sets["unsure"]) else replace(UNDIVIDED, unsure=sets["unsure"])
     if "train" in parts and config.train_ratio is None:
-        split = _given(sets, given, config)
+        split = _given(sets, "test" in parts, given, config)
     elif not parts.keys() & {"all", "train"} and config.train_ratio is None:
         raise DataError(
             "all links are marked as test or validation, none as train; mark some as train, or draw a split (data.train_ratio).", path=folder
         )
     else:
         split = _drawn(known, sets["unsure"], config, seed, own, width)
-    if not len(split.train) and config.train_ratio != 0:
+    stays_empty = "train" in parts and not len(sets["train"]) and config.train_ratio is None
+    if not len(split.train) and config.train_ratio != 0 and not stays_empty:
         raise DataError(_no_seeds(config, len(known)), path=folder)
     return split if len(split.valid) else _hold_out(split, config, seed, width)
 
 
-def _given(sets: Mapping[str, IntArray], given: str, config: DataConfig) -> Split:
-    """Training before validation before test: a pair counts once, in the first part that has it."""
+def _given(sets: Mapping[str, IntArray], has_test: bool, given: str, config: DataConfig) -> Split:
+    """Training before validation before test: a pair counts once, in the first part that has it. Without a test part, what is left is the test."""
     train = sets["train"]
     valid = _without(sets["valid"], train)
-    listed = sets["test"] if len(sets["test"]) else sets["all"]
+    listed = sets["test"] if has_test else sets["all"]
     test = _without(listed, np.concatenate([train, valid]))
     rest = _without(sets["all"], np.concatenate([train, valid, test]))
     findings = _overlaps(len(sets["valid"]) - len(valid), len(sets["test"]) - len(_without(sets["test"], np.concatenate([train, valid]))), len(rest))

@@ -44,7 +44,8 @@ class ScoreGroup:
         return sum(part.value for part in self.parts)
 
 
-GROUPS: Final = ("own relations", "neighbours", "names and values", "proxy correction", "hubness correction")
+MISSING: Final = "structure in place of a missing name"
+GROUPS: Final = ("own relations", "neighbours", MISSING, "names and values", "proxy correction", "hubness correction")
 """What a score is the sum of, in the order in which it is shown."""
 
 
@@ -52,7 +53,7 @@ def group_name(part: ScorePart) -> str:
     """The group that a part of a score belongs to."""
     if part.kind == "multi-hop":
         return "own relations" if (part.channel, part.layer) == ("relation", 0) else "neighbours"
-    return {"proxies": "proxy correction", "hubness": "hubness correction"}.get(part.kind, "names and values")
+    return {"proxies": "proxy correction", "hubness": "hubness correction", "no name": MISSING}.get(part.kind, "names and values")
 
 
 def grouped_parts(parts: Sequence[ScorePart]) -> tuple[ScoreGroup, ...]:
@@ -62,7 +63,7 @@ def grouped_parts(parts: Sequence[ScorePart]) -> tuple[ScoreGroup, ...]:
 
 
 def score_groups(found: Explanation) -> tuple[ScoreGroup, ...]:
-    """The score as a sum of at most five groups, the hubness correction last."""
+    """The score as a sum of at most six groups, the hubness correction last."""
     return grouped_parts(found.decomposition.parts)
 
 
@@ -147,7 +148,7 @@ def value_words(found: Explanation) -> str:
     if found.pair.values is None:
         return ""
     if not found.values:
-        return "Besides the names, no compared value is shared."
+        return "No compared value is shared." if found.pair.names is None else "Besides the names, no compared value is shared."
     return f"{count(len(found.values), 'value is', 'values are')} shared. The strongest, {found.values[0].words}, adds {found.values[0].value:+.3f}."
 
 

@@ -23,7 +23,7 @@ from engine.explore.alignment import Alignment
 from engine.explore.versions import NO_NUMBER, GraphChanges, Incidences, SharedNumbers, graph_changes, version_numbers
 from engine.runs.entities import Entity, other
 from engine.runs.tensors import has_table
-from engine.runs.view import RunView
+from engine.runs.view import RunView, probability_word
 from engine.util.arrays import BoolArray, FloatArray, IntArray
 from engine.util.text import count, shortened
 
@@ -189,11 +189,16 @@ class MatchChanges:
                 found.append((ends[0], ends[1]) if self.side == "source" else (ends[1], ends[0]))
         return found[0], found[1]
 
+    @property
+    def estimated(self) -> bool:
+        """Whether the probabilities of either run are estimated without held-out links; False where they are not compared."""
+        return self.least is not None and any(run.view.unchecked_probabilities for run in (self.new, self.old))
+
     def sentence(self) -> str:
         """One line for the user."""
         counts = self.counts()
         listed = f"{counts['kept']:,} matches kept, {counts['changed']:,} changed, {counts['gained']:,} gained, {counts['lost']:,} lost"
-        return f"{listed}{'' if self.least is None else f' (probability {self.least:.0%} or more)'}."
+        return f"{listed}{'' if self.least is None else f' ({probability_word(self.estimated)} {self.least:.0%} or more)'}."
 
     def entity_sentence(self, side: Side) -> str:
         """How many entities of a graph are new, and how many are gone."""

@@ -245,7 +245,6 @@ class ExportTable:
             conflicts=self.conflicts,
             home=HomeFigure.of(self.view),
             unchecked=self.view.unchecked_probabilities,
-            only_mutual=bool(self.view.stored_fit.get("estimated")),
         )
 
 
@@ -271,9 +270,8 @@ class ExpectedQuality:
         measured: how many predictions are right, of those that validation and test links decide; None where that cannot be measured.
         conflicts: what is at odds.
         home: the figure on the page Home.
-        unchecked: whether the probabilities were estimated without held-out links.
+        unchecked: whether the probabilities were estimated without held-out links; then only pairs that are each other's best match have one.
         without_probability: predictions that have none, so that ``precision`` says nothing of them.
-        only_mutual: whether only pairs that are each other's best match have a probability.
         least: the minimum probability of the predictions; None without one.
     """
 
@@ -288,7 +286,6 @@ class ExpectedQuality:
     home: HomeFigure | None
     unchecked: bool = False
     without_probability: int = 0
-    only_mutual: bool = False
     least: float | None = None
 
     def kinds(self) -> list[str]:
@@ -301,8 +298,8 @@ class ExpectedQuality:
         """How many predictions have no probability, and why."""
         number, one = self.without_probability, self.without_probability == 1
         has, it = ("has", "it") if one else ("have", "them")
-        best = "pairs that are each other's best match" if self.only_mutual else "the best match of an entity without a seed link"
-        verb = "get" if self.only_mutual else "gets"
+        best = "pairs that are each other's best match" if self.unchecked else "the best match of an entity without a seed link"
+        verb = "get" if self.unchecked else "gets"
         return f"{count(number, 'further prediction')} {has} no probability, as only {best} {verb} one; this figure does not cover {it}."
 
     def sentence(self) -> str:

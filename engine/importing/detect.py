@@ -184,7 +184,7 @@ def sniff(path: Path, name: str, role: str = "") -> Sniffed:
         raise DataImportError(f"{shown} is a binary file, whatever its name says; expected a text table, Parquet or RDF.")
     text = head.decode("utf-8-sig", "replace")
     if not text.strip():
-        if role == "links":  # that says that none are known
+        if role.startswith("links"):  # that says that there are none
             return Sniffed("table")
         raise DataImportError(f"{shown} is empty; choose another file.")
     if _HTML.match(text):

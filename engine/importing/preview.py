@@ -456,7 +456,8 @@ def _examples(graph: RawGraph) -> tuple[str, ...]:
 def _no_seeds(task: AlignmentTask, suggestions: SeedSuggestions) -> Finding:
     """An error only where nothing that the graphs share could be started from either."""
     shared, pairs = values_to_start_from(task)
-    message = "There are no known links" + (" to learn from." if pairs == 0 else ".")
+    known = "known links" if not any(map(len, task.all_links())) else "seed links"
+    message = f"There are no {known}" + (" to learn from." if pairs == 0 else ".")
     if pairs != 0:
         message += f" Training can start from {count(shared, 'name or value', 'names and values')} that both graphs have."
     elif shared:

@@ -22,7 +22,7 @@ from engine.data.readers.base import PART_WORDS, Part, tallies
 from engine.data.readers.exports import read_export
 from engine.data.readers.naming import APART
 from engine.data.readers.rdf import read_graph, read_same_as
-from engine.data.readers.tables import links_by_part, links_or_none, read_apart, read_attributes, read_graph_tables, with_apart
+from engine.data.readers.tables import links_by_part, links_or_none, may_be_empty, read_apart, read_attributes, read_graph_tables, with_apart
 from engine.data.rows import Rows, read_tabbed_literals
 from engine.data.tabular import DECLARED_ROLES, LINK_TABLE_ROLES, Layout, Role, read_table, table_suffix
 from engine.data.texts import Texts
@@ -244,7 +244,7 @@ class _FileByFile:
         return read_attributes(self._as(file, kind), self._layout(role, kind))
 
     def _links(self, role: str) -> dict[Part, RawLinks]:
-        part: Part = PART_WORDS.get(role.removeprefix("links").strip(), "all")
+        part = part_of(role)
         file, kind = self._sniffed(role)
         if kind.form in RDF_FORMS:
             return {part: read_same_as(self._as(file, kind))}
@@ -252,8 +252,8 @@ class _FileByFile:
         def read() -> dict[Part, RawLinks]:
             return links_by_part(file.path, part, self._read(role, file, kind, LINK_TABLE_ROLES))
 
-        alone = [other for other in self.roles if other.startswith("links") and other != APART] == ["links"]
-        return links_or_none(read, file.path) if alone else read()
+        given = [part_of(other) for other in self.roles if other.startswith("links") and other != APART]
+        return links_or_none(read, file.path, part) if may_be_empty(part, given) else read()
 
     def _declared(self, role: str) -> Rows | None:
         if role not in self.roles:
@@ -278,6 +278,11 @@ class _FileByFile:
         if not wanted or name.endswith(_KNOWN_ENDINGS[kind.form]):
             return file.path
         raise DataImportError(f"{shorten(file.name)} holds {kind.words}, but its name does not say so; call it '{shorten(Path(name).stem)}{wanted}'.")
+
+
+def part_of(role: str) -> Part:
+    """The part of a split that a file of links is, by its role."""
+    return PART_WORDS.get(role.removeprefix("links").strip(), "all")
 
 
 _KNOWN_ENDINGS: Mapping[str, tuple[str, ...]] = {

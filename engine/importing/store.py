@@ -135,7 +135,7 @@ def _write_tables(folder: Path, understood: Understood) -> None:
         for name, columns in _graph_tables(graph):
             _write(folder / f"{name}_{number}.parquet", columns)
     for part, links in understood.raw.links.items():
-        if len(links.sources):
+        if len(links.sources) or part == "train":  # an empty part says that there are no seed links, where others would be drawn without it
             _write(folder / ("links.parquet" if part == "all" else f"links_{part}.parquet"), {"source": links.sources, "target": links.targets})
     if apart := understood.raw.apart:
         texts = {"source": apart.sources, "target": apart.targets, "predicate": apart.relations}

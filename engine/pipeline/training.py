@@ -23,7 +23,7 @@ from engine.pipeline.making import Clock, Making, Outcome, add_reviews
 from engine.pipeline.structure import NOT_IDENTICAL, Structure, stored_structure, trained_structure
 from engine.runs import RunStore, RunWriter
 from engine.runs.row_files import RowFiles
-from engine.runs.writer import clear_finished, note_beginning
+from engine.runs.writer import NOTHING_KEPT, clear_finished, note_beginning
 from engine.search import StructuralSimilarity, normalise_rows
 from engine.training.baselines import BASELINES, Session, require_seed_links
 from engine.training.device import bfloat16_pays, choose_device, choose_threads
@@ -172,8 +172,9 @@ def begun_run(making: Making, run_id: str) -> Iterator[RunWriter]:
     """A run to train, with what it takes to resume it."""
     with making.store.create(making.task.name, run_id) as writer, discarded_where_diverged(writer):
         write_reviews(writer, making)  # first, so that an interrupted run can be resumed with these, whatever is decided meanwhile
-        if run_id == making.run_id:  # one that is trained again under a number of its own starts from the beginning every time
-            note_beginning(writer, making.begun)
+        # one that is trained again under a number of its own starts from the beginning every time
+        if run_id == making.run_id and note_beginning(writer, making.begun):
+            making.on_event(Phase(NOTE, f"info: {NOTHING_KEPT}"))
         yield writer
 
 

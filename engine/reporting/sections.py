@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from engine.config import RunConfig
+from engine.data.inspection import Inspection
 from engine.data.knowledge_graph import SIDES, Side
 from engine.errors import ConfigError, RunError
 from engine.evaluation.metrics import rate_interval, stored_interval
@@ -56,6 +57,8 @@ class ReportedRun(Protocol):
     @property
     def alignments(self) -> Mapping[Side, Alignment]: ...
     @property
+    def inspection(self) -> Inspection: ...
+    @property
     def relations(self) -> RelationView: ...
     @property
     def proxies(self) -> ProxyView: ...
@@ -87,7 +90,7 @@ def figure_with_table(drawn: Html, caption: str, table: Html) -> Html:
 
 
 def data_section(run: ReportedRun) -> Iterator[object]:
-    """Both graphs, their links, and what was suspicious."""
+    """Both graphs, their links, and what is suspicious: all that ``inspect`` finds, and not only what was noticed when the data were read."""
     data = run.manifest.get("data", {})
     names = [str(data.get(side, {}).get("name", side)) for side in SIDES]
     named = {side: sum(map(bool, run.view.graphs[side].labels)) for side in SIDES}
@@ -99,14 +102,9 @@ def data_section(run: ReportedRun) -> Iterator[object]:
     links = data.get("links", {})
     words = {"train": "seed links", "valid": "validation links", "test": "test links", "unsure": "probable links"}
     yield element("p", "Known links: ", ", ".join(f"{int(links.get(part, 0)):,} {word}" for part, word in words.items()), ".")
-    if findings := [one for one in data.get("findings", ()) if isinstance(one, Mapping)]:
-        yield disclosure(
-            f"{count(len(findings), 'finding')} of the data check", element("ul", *(element("li", shown(_finding(one), 400)) for one in findings))
-        )
-
-
-def _finding(found: Mapping[str, Any]) -> str:
-    return str(found.get("message") or found.get("code") or "")
+    if findings := run.inspection.findings:
+        listed = element("ul", *(element("li", shown(one.message or one.code, 400)) for one in findings))
+        yield disclosure(f"{count(len(findings), 'finding')} of the data check", listed)
 
 
 def _number(value: Any) -> str:

@@ -130,6 +130,12 @@ class RunWriter:
                 self._written.add(TRACE)
             self._trace.write(to_json(entry) + b"\n")
 
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether there is a checkpoint of any name, whole or not."""
+        with explained(f"read {self._checkpoints}"):
+            return any(CHECKPOINT_FILE.fullmatch(path.name) for path in self._checkpoints.iterdir())
+
     def save_checkpoint(self, name: str, tensors: Mapping[str, Tensor | npt.NDArray[Any]], state: Mapping[str, Any]) -> None:
         """Write a checkpoint beside the previous one of this name, which stays, while older ones go."""
         check_name(name, "checkpoint")
@@ -268,6 +274,7 @@ def already_there(dataset: str, run_id: str) -> RunError:
 # How an interrupted run is resumed: a note in the folder of the run in the making, which the finished run does not have any more.
 
 NOTE: Final = "begun"
+NOTHING_KEPT: Final = "the earlier training of this run ended before its first checkpoint, so this one starts from the beginning"
 REVIEWS: Final = "reviews"
 """Table of the decisions that a run is trained with."""
 RENAMED: Final = "renamed"
@@ -314,16 +321,21 @@ class ResumeRecord:
         return reviews if (shown := paths.shown_path(models)) == "models" else [*reviews, ("--models", shown)]
 
 
-def note_beginning(writer: RunWriter, begun: ResumeRecord) -> None:
+def note_beginning(writer: RunWriter, begun: ResumeRecord) -> bool:
     """
+    Returns:
+        Whether the run was begun before and ended without a checkpoint, so that it starts from the beginning: ``NOTHING_KEPT`` says so.
+
     Raises:
         RunError: the disk is full or does not permit it.
     """
+    nothing_kept = (writer.path / with_suffix(NOTE, ".json")).exists() and not writer.has_checkpoint
     note: dict[str, Any] = {"data": str(begun.data.resolve()), "config": begun.config.to_dict(), "run_id": begun.run_id}
     if begun.parent:
         mapping = {side: str(path.resolve()) for side, path in begun.mapping.items()}
         note["update"] = {"parent": begun.parent, "mapping": mapping, "assigned": list(begun.assigned)}
     writer.write_note(NOTE, note)
+    return nothing_kept
 
 
 def read_beginning(folder: Path) -> ResumeRecord | None:

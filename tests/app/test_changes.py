@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.api import open_run
+from engine.runs.view import UNCHECKED
 from tests.app.conftest import OpenPage, assert_no_crash, links, words
 from tests.explore.versions import SOURCES, version
 from tests.run_fixture import HOSTILE_LABELS, write_run
@@ -138,10 +141,14 @@ def test_runs_that_have_nothing_in_common_are_refused_with_numbers(runs: tuple[s
     assert any(box.label == "Compared with" for box in app.main.selectbox), "another one can be chosen"
 
 
+SURE = dict.fromkeys(SOURCES[1:7], 0.9)
+CHECKED, ESTIMATED = ({"calibration": {"fit": {"calibrated": True, "estimated": estimated}}} for estimated in (False, True))
+
+
 def test_a_minimum_probability_decides_what_is_a_match(models: Path, open_page: OpenPage) -> None:
-    sure = dict.fromkeys(SOURCES[1:7], 0.9)
-    old = write_run(version(probabilities=sure), models, "d", "old", created="2026-10-01T12:00:00+00:00")
-    new = write_run(version(probabilities=sure | {"s3": 0.3}), models, "d", "new")
+    first, second = version(probabilities=SURE), version(probabilities=SURE | {"s3": 0.3})
+    old = write_run(replace(first, documents=CHECKED), models, "d", "old", created="2026-10-01T12:00:00+00:00")
+    new = write_run(replace(second, documents=CHECKED), models, "d", "new")
     app = open_page("changes", run=new, old=old)
     assert_no_crash(app)
     assert metrics(app)["Lost"] == "1"
@@ -153,6 +160,21 @@ def test_a_minimum_probability_decides_what_is_a_match(models: Path, open_page: 
     assert metrics(app)["Lost"] == "0"
     for least in ("7", "nan", "x"):
         assert_no_crash(open_page("changes", run=new, old=old, least=least))
+
+
+@pytest.mark.parametrize(("now", "before"), [(True, True), (True, False), (False, True), (False, False)])
+def test_an_estimated_probability_is_called_so(models: Path, open_page: OpenPage, now: bool, before: bool) -> None:
+    old = replace(version(probabilities=SURE), documents=ESTIMATED if before else CHECKED)
+    new = replace(version(probabilities=SURE, matches=SWAPPED), documents=ESTIMATED if now else CHECKED)
+    first = write_run(old, models, "d", "old", created="2026-10-01T12:00:00+00:00")
+    app = open_page("changes", run=write_run(new, models, "d", "new"), old=first)
+    assert_no_crash(app)
+    least = pills(app, "Minimum estimated probability" if now or before else "Minimum probability")
+    assert (UNCHECKED in least.help) == (now or before)
+    columns = json.loads(app.dataframe[0].proto.columns)
+    for column, estimated in (("now", now), ("before", before)):
+        assert ("Then its estimated probability." in columns[column]["help"]) == estimated
+        assert ("Then its probability." in columns[column]["help"]) != estimated
 
 
 def test_long_lists_have_pages(models: Path, open_page: OpenPage) -> None:

@@ -254,14 +254,25 @@ def test_runs_without_test_links_say_so(models: Path, open_page: OpenPage) -> No
     for tab in TABS[:-1]:
         app = open_page("compare", run=names, tab=tab)
         assert_no_crash(app)
-        assert "has no test links" in message(app)
+        assert "There are no test links, so accuracy is not measured." in message(app)
+        assert not {"Test entities of", "Decoder"} & {group.label for group in app.button_group}
         assert any("kind=sample" in link for link in links(app))
         assert any("changes" in link and "old=" in link for link in links(app)), "what differs can be listed without knowing which run is better"
         assert not app.error, "nothing went wrong"
-    assert measures(open_page("compare", run=names)).loc["95% interval"].tolist() == ["no test links"] * 2
+    assert measures(open_page("compare", run=names)).index.tolist() == ["run", "variant"], "no row without a value"
     app = open_page("compare", run=names, tab="settings")
     assert_no_crash(app)
     assert "settings that differ" in message(app).lower()
+    names.append(write_run(analysed(sample), models, run_id="c"))
+    app = open_page("compare", run=[names[0], names[2]])
+    assert_no_crash(app)
+    assert not app.error
+    shown = measures(app)
+    assert shown.loc["95% interval"].iloc[0] == "no test links"
+    assert shown.loc["Hits@1"].iloc[0] == "—"
+    assert shown.loc["Hits@1"].iloc[1] != "—"
+    assert "Δ Hits@1 vs reference" not in shown.index, "neither run has one"
+    assert "a has no test links, so it cannot be compared by accuracy" in message(app)
 
 
 def test_other_splits_are_compared_on_what_both_tested(

@@ -368,7 +368,7 @@ def test_of_an_entity_without_a_label_its_neighbour_is_named(models: Path, open_
     run = replace(run, tables={**run.tables, "entities": entities})
     app = open_page("explain", run=written(run, models), source=uri(run, "source", 3), target=uri(run, "target", 5))
     assert_no_crash(app)
-    (note,) = [one.value for one in app.caption if "has no label: " in one.value]
+    (note,) = [one.value for one in app.caption if "has no label. Known facts: " in one.value]
     assert "→" in note or "←" in note
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,9 @@ def chips(app: Any) -> list[str]:
 
 
 def knowing() -> MemoryRun:
-    """The sample run with probabilities and a round."""
+    """The sample run with probabilities, fitted on held-out links, and a round."""
     run = sample_run()
+    run.documents = {**run.documents, "calibration": {"fit": {"calibrated": True, "estimated": False}}}
     best = run.tables["matches"].query("rank == 1 and entity >= 12")[["graph", "entity", "match"]]
     rounds = best[best["graph"] == "source"].head(3)
     run.tables = {
@@ -46,14 +48,27 @@ def knowing() -> MemoryRun:
 @pytest.mark.parametrize("estimated", [True, False])
 def test_an_estimated_probability_is_called_so(models: Path, open_page: OpenPage, estimated: bool) -> None:
     run = replace(knowing(), documents={"calibration": {"fit": {"calibrated": True, "estimated": estimated}}})
-    app = open_page("pairs", run=write_run(run, models))
+    app = open_page("pairs", run=write_run(run, models), probability_from="0.1")
     assert_no_crash(app)
+    assert chips(app) == ["estimated probability ≥ 0.1" if estimated else "probability ≥ 0.1"]
+    orders = next(box for box in app.selectbox if box.label == "Order")
+    assert ("estimated probability" in orders.options) == estimated
+    assert (UNCHECKED in orders.help) == estimated
     assert ("Median estimated probability" in words(app)) == estimated
     assert ("Median probability" in words(app)) != estimated
     slider = app.slider[0]
     assert slider.label == ("Estimated probability" if estimated else "Probability")
     assert (UNCHECKED in slider.help) == estimated
     assert ("estimated probability" in app.dataframe[0].proto.columns) == estimated
+
+
+def test_probabilities_are_numbers_in_sight_on_a_narrow_screen(models: Path, open_page: OpenPage) -> None:
+    """A bar fills its column, whose right end with the number is off the screen of a phone."""
+    app = open_page("pairs", run=write_run(knowing(), models))
+    columns = json.loads(app.dataframe[0].proto.columns)
+    assert columns["probability"]["type_config"] == {"type": "number", "format": "percent"}
+    assert columns["probability"]["alignment"] == "left"
+    assert columns["entity"]["width"] + columns["match"]["width"] <= 250, "with the boxes to select rows, 280 of about 325 pixels"
 
 
 def test_worst_decided_first_as_the_stored_tables_have_it(run: str, open_page: OpenPage) -> None:

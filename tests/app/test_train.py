@@ -19,7 +19,7 @@ from app.training_form import METHOD, METHOD_WORDS, SECTION_WORDS, offered_secti
 from engine.config import PRESETS, SECTIONS, VARIANTS, RunConfig, section_options
 from engine.data import load_task
 from engine.importing import expectation
-from engine.jobs import JobQueue, plan_training, summarise
+from engine.jobs import JobQueue, News, Point, RoundNews, plan_training, summarise
 from engine.jobs.progress import Reporter, read_news
 from engine.pipeline import Phase
 from engine.reviews import Choice, ReviewStore
@@ -310,6 +310,18 @@ def test_a_curve_without_validation_links(models: Path) -> None:
     assert "accuracy is not measured during training" in curve_sentence(news, over=True)
     assert len(curve_figure(news, "basic").data) == 1
     assert curve_table(news.points)["loss"].tolist() == [5.0]
+
+
+@pytest.mark.parametrize(("first", "each", "labels"), [(86, 2, ["start", "round 1"]), (4, 4, ["start", "round 2", "round 4", "round 6", "round 8"])])
+def test_labels_of_rounds_do_not_overlap_on_narrow_screens(first: int, each: int, labels: list[str]) -> None:
+    begun = [0, *range(first, first + 8 * each, each)]
+    rounds = tuple(RoundNews(number, 8, epoch, 50, 5, None, None) for number, epoch in enumerate(begun))
+    epochs = first + 8 * each
+    figure = curve_figure(News(0.0, epochs=epochs, points=tuple(Point(epoch, 1.0) for epoch in range(1, epochs + 1)), rounds=rounds), "semi")
+    assert [one.text for one in figure.layout.annotations] == labels
+    assert len(figure.layout.shapes) == len(rounds), "each has its line"
+    hovered = [words.removeprefix("<br>") for words in figure.data[0].customdata]
+    assert hovered == ["" if epoch <= first else f"round {1 + (epoch - first - 1) // each}" for epoch in range(1, epochs + 1)]
 
 
 def test_a_training_without_links_says_that_nothing_measures_it(models: Path, open_page: OpenPage, trainer: None) -> None:

@@ -70,7 +70,7 @@ def press(app: AppTest, label: str) -> AppTest:
 
 
 def start_box(app: AppTest) -> Any:
-    return next((box for box in app.main.selectbox if box.label == "Start from"), None)
+    return next((box for box in app.main.selectbox if box.label == "Earlier run to start from"), None)
 
 
 def message(app: AppTest) -> str:
@@ -81,7 +81,7 @@ def test_what_a_training_starts_from_is_a_choice(parent: str, open_page: OpenPag
     app = open_page("train", data="towns_june")
     assert_no_crash(app)
     box = start_box(app)
-    assert [option.partition(" ·")[0] for option in box.options] == ["nothing (train from the start)", parent]
+    assert [option.partition(" ·")[0] for option in box.options] == ["none (new training)", parent]
     assert "Start training" in [button.label for button in app.button]
     box.set_value(parent).run()
     assert_no_crash(app)

@@ -27,6 +27,7 @@ NEEDED = {
     "jsonl": ["source.jsonl", "target.ndjson"],
 }
 EVERY_NEEDED_FILE = [(form, name) for form, names in NEEDED.items() for name in names]
+MAY_BE_EMPTY = ("links.csv", "links.tsv", "ref_ent_ids")
 EVERY_TEXT_FILE = [(form, name) for form, name in EVERY_NEEDED_FILE if form != "parquet"]
 
 
@@ -95,7 +96,7 @@ class TestMissingFile:
 
 
 class TestEmptyFile:
-    @pytest.mark.parametrize(("form", "name"), [(form, name) for form, name in EVERY_NEEDED_FILE if name not in ("links.csv", "links.tsv")])
+    @pytest.mark.parametrize(("form", "name"), [(form, name) for form, name in EVERY_NEEDED_FILE if name not in MAY_BE_EMPTY])
     def test_is_named(self, form: str, name: str, tmp_path: Path) -> None:
         WRITERS[form][1](tmp_path, small_sample())
         (tmp_path / name).write_bytes(b"")
@@ -123,9 +124,39 @@ class TestEmptyFile:
         put(tmp_path / "test_links.csv", "http://left.org/Rome,http://right.org/Rome\n")
         refuse(tmp_path, "links.csv", "this")
 
-    def test_empty_training_links(self, openea: Path) -> None:
-        put(openea / "721_5fold/1/train_links", "")
-        refuse(openea, "721_5fold/1/train_links", "this file is empty")
+    @pytest.mark.parametrize("content", ["", "source\ttarget\n"])
+    def test_an_empty_part_of_a_fold_has_no_links(self, content: str, openea: Path) -> None:
+        put(openea / "721_5fold/1/valid_links", "http://left.org/Wien\thttp://right.org/Wien\n")
+        assert all(len(links) for links in (load_task(openea).train_links, load_task(openea).valid_links, load_task(openea).test_links))
+        for part, kind in (("train", "seed"), ("valid", "validation"), ("test", "test")):
+            put(openea / f"721_5fold/1/{part}_links", content)
+            task = load_task(openea)
+            assert not len(getattr(task, f"{part}_links"))
+            assert f"{part}_links has no links, so there are no {kind} links." in [finding.message for finding in task.findings]
+        assert (len(task.train_links), len(task.valid_links)) == (0, 0), "nothing is drawn in place of what is said to be empty"
+
+    @pytest.mark.parametrize("content", ["source,target\n", "", "\n"])
+    def test_an_empty_table_of_a_part_has_no_links(self, content: str, tmp_path: Path) -> None:
+        WRITERS["csv"][1](tmp_path, small_sample())
+        (tmp_path / "links.csv").unlink()
+        put(tmp_path / "train_links.csv", content)
+        put(tmp_path / "test_links.csv", "http://left.org/Rome,http://right.org/Rome\n")
+        task = load_task(tmp_path)
+        assert (len(task.train_links), len(task.test_links)) == (0, 1), "a test link does not become a seed link"
+        assert next(finding for finding in task.findings if finding.code == "no-links-in-file").severity == "warning"
+        put(tmp_path / "train_links.csv", "http://left.org/Rome,http://right.org/Rome\n")
+        for part in ("valid", "test"):
+            put(tmp_path / f"{part}_links.csv", content)
+        task = load_task(tmp_path)
+        assert (len(task.train_links), len(task.valid_links), len(task.test_links)) == (1, 0, 0)
+        assert [finding.severity for finding in task.findings if finding.code == "no-links-in-file"] == ["info", "info"]
+
+    @pytest.mark.parametrize(("name", "left"), [("sup_ent_ids", (0, 6)), ("ref_ent_ids", (2, 0))])
+    def test_an_empty_part_of_dbp15k_has_no_links(self, name: str, left: tuple[int, int], dbp15k: Path) -> None:
+        put(dbp15k / name, "")
+        task = load_task(dbp15k)
+        assert (len(task.train_links), len(task.test_links)) == left
+        assert "no-links-in-file" in codes(task)
 
     def test_without_folds_an_empty_file_of_links_says_that_none_are_known(self, openea: Path) -> None:
         shutil.rmtree(openea / "721_5fold")

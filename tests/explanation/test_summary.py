@@ -11,7 +11,7 @@ import pytest
 from engine.data.knowledge_graph import SIDES
 from engine.explanation import PairValue, explain
 from engine.explanation.rivals import runner_up
-from engine.explanation.summary import FEW, GROUPS, grouped_parts, match_words, score_groups, summary_lines
+from engine.explanation.summary import FEW, GROUPS, MISSING, grouped_parts, match_words, score_groups, summary_lines
 from engine.explanation.verdict import CLOSE, verdict_line
 from engine.explore.neighbourhood import IncidentTriples, facing
 from tests.explanation.runs import drawn_run, explainer_of, lonely_task
@@ -27,9 +27,24 @@ def test_groups_add_up_to_the_score(variant: str) -> None:
         names = [group.name for group in groups]
         assert names == [name for name in GROUPS if name in names], "in the order in which they are shown, the hubness correction last"
         assert names[-1] == "hubness correction"
-        assert ("names and values" in names) == (variant == "literal")
+        assert bool({"names and values", MISSING} & set(names)) == (variant == "literal")
+        assert (MISSING in names) == (variant == "literal" and found.pair.names is None)
         own = sum(group.value for group in groups if group.name == "own relations")
         assert own == pytest.approx(found.neighbours.own_relations, abs=FEW)
+
+
+def test_structure_in_place_of_a_missing_name_does_not_count_as_a_name() -> None:
+    explainer = explainer_of(drawn_run(3, variant="literal"))
+    found = explain(explainer, 0, 2)
+    found = replace(found, pair=replace(found.pair, values=0.0), values=())
+    assert found.pair.names is None
+    assert {line.label: line.text for line in summary_lines(found)}["Values"] == "No compared value is shared."
+    kinds = {group.name: {part.kind for part in group.parts} for group in score_groups(found)}
+    assert kinds[MISSING] == {"no name"}
+    assert kinds["names and values"] == {"values"}
+    named = explain(explainer, 1, 2)
+    named = replace(named, pair=replace(named.pair, values=0.0), values=())
+    assert {line.label: line.text for line in summary_lines(named)}["Values"] == "Besides the names, no compared value is shared."
 
 
 def test_the_parts_of_groups_are_those_of_the_score() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,13 @@ def test_matches_that_become_probable_are_gained() -> None:
     assert compared(new, old, least=0.0).counts()["kept"] == 8
     moved = compared(version(probabilities=before, matches={"s0": "t7", "s7": "t0"}), version(probabilities=before))
     assert (row_of(moved, "s0")["change"], row_of(moved, "s0")["match"]) == ("changed", "http://x/t7"), "no longer the target of the seed link"
-    assert "(probability 50% or more)" in found.sentence()
+    assert "(estimated probability 50% or more)" in found.sentence(), "neither run has validation links"
+    fit = {"calibration": {"fit": {"estimated": False}}}
+    checked = [
+        replace(one, documents=fit, manifest={**one.manifest, "files": {**one.manifest["files"], "calibration.json": {}}}) for one in (new, old)
+    ]
+    assert "(probability 50% or more)" in compared(*checked).sentence()
+    assert "(estimated probability 50% or more)" in compared(checked[0], old).sentence()
     for least, words in ((0.8, "has no probabilities"), (7.0, "must lie between 0 and 1")):
         with pytest.raises(ComparisonError, match=words):
             compared(version(), old, least=least)

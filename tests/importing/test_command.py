@@ -59,6 +59,20 @@ def test_links_without_rows_are_none(content: str, folder: Path, data: Path, cap
     assert not any(map(len, load_task(data / "unlinked").all_links()))
 
 
+@pytest.mark.parametrize("content", ["source,target\n", "", "\n"])
+def test_an_empty_part_of_a_split_has_no_links(content: str, tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "divided"
+    folder.mkdir()
+    for name, text in (("graph_1", GRAPH_1), ("graph_2", GRAPH_2), ("train_links", content), ("test_links", LINKS)):
+        (folder / f"{name}.csv").write_text(text, encoding="utf-8")
+    assert main(["import", str(folder)]) == 0
+    message = capsys.readouterr().out
+    assert "train_links.csv has no links, so there are no seed links" in message
+    assert "There are no seed links. Training can start from 8 names" in message
+    task = load_task(data / "divided")
+    assert (len(task.train_links), len(task.test_links)) == (0, len(LINKS.split()) - 1)
+
+
 def test_seeds_from_names(folder: Path, data: Path) -> None:
     assert main(["import", str(folder / "graph_1.csv"), str(folder / "graph_2.csv"), "--seeds-from-names", "--name", "seeded"]) == 0
     assert len(load_task(data / "seeded").train_links) == 8

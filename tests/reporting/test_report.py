@@ -124,6 +124,18 @@ def test_it_says_what_the_run_stores(run: MemoryRun, tmp_path: Path) -> None:
     assert "python -m engine train towns --variant basic --seed 0" in page.text
 
 
+def test_it_counts_the_findings_that_inspect_counts(run: MemoryRun, tmp_path: Path) -> None:
+    """Most are found in the graphs and links, and are not among those that were stored when the data were read."""
+    stored = [{"code": "x", "message": "One line was passed over."}]
+    name = write_run(run, tmp_path, data={**run.manifest["data"], "findings": stored})
+    found = engine.open_run(name, tmp_path)
+    findings = found.inspection.findings
+    text = Page(found.report()).text
+    assert len(findings) > len(stored)
+    assert f"{len(findings)} findings of the data check" in text
+    assert all(finding.message in text for finding in findings)
+
+
 def test_each_figure_has_a_name_and_the_same_content_as_a_table(run: MemoryRun, tmp_path: Path) -> None:
     page = page_of(run, tmp_path)
     drawings = [attributes for tag, attributes in page.found if tag == "svg"]

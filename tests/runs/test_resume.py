@@ -12,9 +12,10 @@ import pytest
 
 from engine.cli.main import main
 from engine.config import RunConfig
-from engine.pipeline import train_run
+from engine.pipeline import NOTE as PHASE_NOTE
+from engine.pipeline import Phase, train_run
 from engine.runs import RunStore
-from engine.runs.writer import NOTE, ResumeRecord, read_beginning
+from engine.runs.writer import NOTE, NOTHING_KEPT, ResumeRecord, read_beginning
 from tests.data.writers import small_sample, write_openea
 
 SMALL = {"encoder.dim": 8, "encoder.proxies": 4, "training.epochs": 3, "training.checkpoint_seconds": 0.0, "training.threads": 1}
@@ -51,6 +52,25 @@ def test_the_command_of_an_interrupted_run_finishes_it(variant: str, tmp_path: P
     assert {run.state for run in found.values()} == {"finished"}
     assert begun.run_id in found
     assert not list(models.rglob(f"{NOTE}.json")), "a finished run does not have the note"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("variant", ["basic", "literal"])
+def test_a_training_that_was_killed_before_its_first_checkpoint_says_that_it_starts_again(
+    variant: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = RunConfig.from_dict({"variant": variant}).with_values({**SMALL, "semi.rounds": 1, "semi.round_epochs": 1, "literal.names": "uri"})
+    models, folder = interrupted(tmp_path, monkeypatch, config)
+    if not kept:
+        for path in (folder / "checkpoints").iterdir():
+            path.unlink()
+    events: list[object] = []
+    train_run(tmp_path / "two rings", config, RunStore(models), on_event=events.append)
+    notes = [event.detail for event in events if isinstance(event, Phase) and event.name == PHASE_NOTE]
+    assert notes.count(f"info: {NOTHING_KEPT}") == (not kept)
+    again: list[object] = []
+    train_run(tmp_path / "two rings", config, RunStore(models), fresh=True, on_event=again.append)
+    assert not [event for event in again if isinstance(event, Phase) and NOTHING_KEPT in event.detail], "a new run"
 
 
 def test_settings_come_back_from_their_assignments() -> None:

@@ -62,11 +62,11 @@ class Dbp15kReader:
         findings: list[Finding] = []
         names = tuple(_read_names(require_file(folder, f"ent_ids_{number}"), "entity", findings) for number in "12")
         source, target = (_read_graph(folder, number, own, findings) for number, own in zip("12", names, strict=True))
-        reference = _read_links(require_file(folder, "ref_ent_ids"), names, required=True)
         seeds = find_file(folder, "sup_ent_ids")
+        reference = _read_links(require_file(folder, "ref_ent_ids"), names, required=seeds is None)
         if seeds is None:
             return RawDataset(source, target, {"all": reference}, "", tuple(findings))
-        links: dict[Part, RawLinks] = {"train": _read_links(seeds, names, required=True), "test": reference}
+        links: dict[Part, RawLinks] = {"train": _read_links(seeds, names, required=False), "test": reference}
         return RawDataset(source, target, links, "given: sup_ent_ids / ref_ent_ids", tuple(findings))
 
 

@@ -42,17 +42,17 @@ class OpenEAReader:
         folds = _folds(folder)
         if folds:
             fold = _choose_fold(folds, config.fold)
-            links |= _read_fold(fold)
+            links |= {part: _without_header(one, (source, target)) for part, one in _read_fold(fold).items()}
         elif config.fold != "1":
             raise DataError(
                 f"fold '{escape_controls(config.fold)}' does not exist, because this folder has no folds. Leave data.fold at 1.", path=folder
             )
         if (everything := find_file(folder, "ent_links")) is not None:
             links["all"] = _read_links(everything, required=bool(folds))  # without folds an empty file says that no links are known
-            if not folds and _is_only_header(links["all"], (source, target)):
-                links["all"] = _without_header(links["all"])
+            if not folds:
+                links["all"] = _without_header(links["all"], (source, target))
         if (unsure := find_file(folder, "unsure_links")) is not None:
-            links["unsure"] = _read_links(unsure, required=False)
+            links["unsure"] = _without_header(_read_links(unsure, required=False), (source, target))
         given = f"given: {fold.parent.name}/{fold.name}" if folds else ""
         return RawDataset(source, target, links, given, (*source_findings, *target_findings))
 
@@ -79,7 +79,7 @@ def _choose_fold(folds: dict[str, Path], wanted: str) -> Path:
 
 
 def _read_fold(fold: Path) -> dict[Part, RawLinks]:
-    parts: dict[Part, RawLinks] = {"train": _read_links(require_file(fold, "train_links"), required=True)}
+    parts: dict[Part, RawLinks] = {"train": _read_links(require_file(fold, "train_links"), required=False)}
     for part in ("valid", "test"):
         if (path := find_file(fold, f"{part}_links")) is not None:
             parts[part] = _read_links(path, required=False)
@@ -91,13 +91,11 @@ def _read_links(path: Path, *, required: bool) -> RawLinks:
     return RawLinks(path, *rows.columns, files=tallies("links", rows))
 
 
-def _is_only_header(links: RawLinks, graphs: tuple[RawGraph, RawGraph]) -> bool:
-    """Whether the only line names the columns, and no entity of either graph."""
+def _without_header(links: RawLinks, graphs: tuple[RawGraph, RawGraph]) -> RawLinks:
+    """The links; none where the only line names the columns, and no entity of either graph."""
     line = [str(end[0]) for end in (links.sources, links.targets)] if len(links.sources) == 1 else []
-    return bool(line) and is_header(line, LINK_ROLES) and not any(graph.knows(pl.Series(line)).any() for graph in graphs)
-
-
-def _without_header(links: RawLinks) -> RawLinks:
+    if not line or not is_header(line, LINK_ROLES) or any(graph.knows(pl.Series(line)).any() for graph in graphs):
+        return links
     return RawLinks(links.path, (), (), files=tuple(one.without("a header", 1) for one in links.files))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -82,7 +82,7 @@ def gather_links(files: NamedFiles, read: Callable[[Path, Part], dict[Part, RawL
         links["all"] = read_apart(path)
     given = files.links()
     for part, path in given.items():
-        found = links_or_none(partial(read, path, part), path) if list(given) == ["all"] else read(path, part)
+        found = links_or_none(partial(read, path, part), path, part) if may_be_empty(part, given) else read(path, part)
         found = with_apart(found, links.pop("all").apart) if "all" in links and not len(links["all"].sources) else found
         if twice := found.keys() & links.keys():
             raise DataError(f"{min(twice)} links stand here and in {links[min(twice)].path.name}; keep them in one place.", path=path)
@@ -90,8 +90,13 @@ def gather_links(files: NamedFiles, read: Callable[[Path, Part], dict[Part, RawL
     return links, f"given: {links['train'].path.name}" if "train" in links else ""
 
 
-def links_or_none(read: Callable[[], dict[Part, RawLinks]], path: Path) -> dict[Part, RawLinks]:
-    """The only links of a data set; of a table without rows it is said that none are known.
+def may_be_empty(part: Part, given: Collection[Part]) -> bool:
+    """Whether a file of links without rows says that there are none: any part of a split, and a file of all links that has no other beside it."""
+    return part != "all" or set(given) == {"all"}
+
+
+def links_or_none(read: Callable[[], dict[Part, RawLinks]], path: Path, part: Part) -> dict[Part, RawLinks]:
+    """The links of a part, of a table that may be empty; one without rows has none.
 
     Raises:
         DataError: as ``read``, of any other table.
@@ -99,7 +104,7 @@ def links_or_none(read: Callable[[], dict[Part, RawLinks]], path: Path) -> dict[
     try:
         return read()
     except NoRowsError:
-        return {"all": RawLinks(path, (), ())}
+        return {part: RawLinks(path, (), ())}
 
 
 def with_apart(links: Mapping[Part, RawLinks], apart: Apart) -> dict[Part, RawLinks]:
