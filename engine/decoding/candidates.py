@@ -31,6 +31,10 @@ LEAST_TOP = 20
 """Candidates kept for each entity in any case."""
 
 
+PAIRS_AT_ONCE = 2**20
+"""Candidate pairs that are computed with in float64 at a time."""
+
+
 class Lists(NamedTuple):
     """The candidate lists of one graph's entities: ``edges[indptr[i]:indptr[i + 1]]`` are the positions of entity i's pairs.
 
@@ -88,16 +92,17 @@ class Candidates:
         """Candidates of each entity of one graph."""
         return self.by_source if side == "source" else self.by_target
 
-    @cached_property
+    @property
     def codes(self) -> IntArray:
         """(P,) int64 one number for each pair, ascending."""
         return self.sources * self.shape[1] + self.targets
 
     def positions(self, sources: IntArray, targets: IntArray) -> IntArray:
         """(L,) where pairs are among the candidates, -1 for those that are not."""
-        wanted = sources * self.shape[1] + targets
-        places = np.searchsorted(self.codes, wanted)
-        return np.where(np.append(self.codes, -1)[places] == wanted, places, -1)
+        wanted, codes = sources * self.shape[1] + targets, self.codes
+        places = np.searchsorted(codes, wanted)
+        places[places == len(codes)] = 0
+        return np.where(codes[places] == wanted, places, -1) if len(codes) else np.full(len(wanted), -1, dtype=np.int64)
 
     def among(self, links: IntArray) -> BoolArray:
         """(P,) which pairs are among the (L, 2) links."""

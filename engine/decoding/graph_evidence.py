@@ -13,10 +13,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from engine.data.knowledge_graph import KnowledgeGraph
-from engine.decoding.candidates import Candidates
+from engine.decoding.candidates import PAIRS_AT_ONCE, Candidates
 from engine.decoding.kernels import IncidentArrays, agreement_of_pairs, count_relation_pairs, divide_by_expected
 from engine.util.arrays import IntArray, row_pointers, row_starts
-from engine.util.threads import spread
+from engine.util.threads import cut, spread
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -189,11 +189,10 @@ class GraphEvidence:
             *(self.source.arrays, self.target.arrays, lists_of(anchors), self.affinity(anchors), self._room(anchors), len(self.target.norms), found),
         )
         spread(lambda start, stop: agreement_of_pairs(start, stop, *arrays), len(self.source_pool), 8 * len(candidates))
-        scale = self.source.norms[self.source_pool][candidates.sources]  # in place: these are as long as the candidates
-        scale *= self.target.norms[self.target_pool][candidates.targets]
-        found[scale <= 0] = 0.0
-        np.sqrt(scale, out=scale)
-        np.divide(found, scale, out=found, where=scale > 0)
+        norms = self.source.norms[self.source_pool], self.target.norms[self.target_pool]
+        for part in cut(len(candidates), PAIRS_AT_ONCE):
+            scale = norms[0][candidates.sources[part]] * norms[1][candidates.targets[part]]
+            found[part] = np.where(scale > 0, found[part] / np.sqrt(np.where(scale > 0, scale, 1.0)), 0.0)
         return found
 
     def _room(self, anchors: Anchors) -> int:

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.decoding.base import Decoding, best_pairs, register_decoder
-from engine.decoding.candidates import Candidates, FloatArray, Lists
+from engine.decoding.candidates import PAIRS_AT_ONCE, Candidates, FloatArray, Lists
 from engine.decoding.kernels import log_normalisers, scale_plan
 from engine.errors import ConfigError
-from engine.util.threads import spread
+from engine.util.threads import cut, spread
 
 TEMPERATURE = 0.02
 ROUNDS = 10
@@ -67,16 +67,14 @@ def log_plan(candidates: Candidates, temperature: float = TEMPERATURE, rounds: i
     for lists, potential, out in ((by_source, columns, rows), (by_target, rows, columns)):
         normalise(lists, logits, potential, out)
     if rounds > 1:
-        plan = rows[candidates.sources]  # in place: these are the largest arrays of a decoder
-        plan += columns[candidates.targets]
-        plan += logits
-        np.exp(plan, out=plan)
+        plan = np.empty(len(candidates))
+        for part in cut(len(candidates), PAIRS_AT_ONCE):
+            plan[part] = np.exp(logits[part] + (rows[candidates.sources[part]] + columns[candidates.targets[part]]))
         scale_plan(by_source.indptr, candidates.targets, plan, rounds - 1, rows, columns)
         del plan
-    weights = rows[candidates.sources]
-    weights += logits
-    weights += columns[candidates.targets]
-    return weights.astype(np.float32)
+    for part in cut(len(candidates), PAIRS_AT_ONCE):
+        logits[part] = logits[part] + rows[candidates.sources[part]] + columns[candidates.targets[part]]
+    return logits
 
 
 def normalise(lists: Lists, logits: FloatArray, potential: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None:

@@ -25,7 +25,7 @@ from engine.search.similarity import Similarity, on_similarity
 from engine.search.tiles import descending
 from engine.util.threads import cut
 
-PAIRS_AT_ONCE = 2**20
+SCORED_AT_ONCE = 2**20
 """Pairs that are scored at a time in float64."""
 
 
@@ -155,7 +155,7 @@ def scored(similarity: Similarity, best: TopK, terms: Hubness) -> Matches:
     """Matches with the scores that pairs get everywhere, in the order of these scores."""
     indices = torch.empty_like(best.indices)
     cosine, csls = (torch.empty(indices.shape, dtype=torch.float32, device=indices.device) for _ in range(2))
-    for part in cut(len(indices), max(PAIRS_AT_ONCE // max(indices.shape[1], 1), 1)):
+    for part in cut(len(indices), max(SCORED_AT_ONCE // max(indices.shape[1], 1), 1)):
         found, exact = best.indices[part], None if best.exact is None else best.exact[part]
         if exact is None:
             rows = torch.arange(part.start, part.stop, device=indices.device).repeat_interleave(found.shape[1])

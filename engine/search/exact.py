@@ -77,8 +77,7 @@ def search_in_one_pass(similarity: Similarity, k: int, top: int, budget: int) ->
     similarity.check()
     scan = Scan(similarity, k, top)
     least = torch.float32.itemsize * max(k, LEAST_ROWS) * similarity.shape[1]
-    for tile in tiles(similarity, min(budget, max(ENOUGH_BUDGET, least)), whole_rows=True):
-        scan.take(tile)
+    scan.take_all(tiles(similarity, min(budget, max(ENOUGH_BUDGET, least)), whole_rows=True))
     terms = zeros_last(similarity, scan.hubness(k))
     of_target = scan.best_of_target.result(-terms.target / 2)
     return CslsNeighbours(terms, scan.proven(similarity, terms, top, budget), of_target)
@@ -113,6 +112,11 @@ class Scan:
         self.periods: list[Period] = []
         self._seen_then = 0  # at the beginning of the last period
 
+    def take_all(self, several: Iterator[Tile]) -> None:
+        """Rows in their order; the last tile's memory is not kept beyond it."""
+        for tile in several:
+            self.take(tile)
+
     def take(self, tile: Tile) -> None:
         """The next rows, whole."""
         seen = tile.top + len(tile.scores)
@@ -140,12 +144,14 @@ class Scan:
         best = TopK(torch.empty(self.size, top), torch.empty((self.size, top), dtype=torch.int64))
         for rows, period in self._spans():
             gains = (period.estimates - terms.target) / 2  # (m,) what is to be added to what was compared
-            found = first_ones(values[rows] + gains[indices[rows]], indices[rows], top)
-            best.values[rows], best.indices[rows] = found.values, found.indices
-            for again, targets in in_question(found.values[:, -1] - bars[rows] - rounding, gains):
-                known = TopK((values[rows] + gains[indices[rows]])[again], indices[rows][again])
-                improved = looked_at_again(similarity, again + rows.start, targets, terms, known, top, budget)
-                best.values[again + rows.start], best.indices[again + rows.start] = improved.values, improved.indices
+            for part in (slice(rows.start + some.start, rows.start + some.stop) for some in cut(rows.stop - rows.start, ROWS_SORTED)):
+                found = first_ones(values[part] + gains[indices[part]], indices[part], top)
+                best.values[part], best.indices[part] = found.values, found.indices
+            for places, targets in in_question(best.values[rows, -1] - bars[rows] - rounding, gains):
+                again = places + rows.start
+                known = TopK(values[again] + gains[indices[again]], indices[again])
+                improved = looked_at_again(similarity, again, targets, terms, known, top, budget)
+                best.values[again], best.indices[again] = improved.values, improved.indices
         for rows in cut(self.size, ROWS_SORTED):
             ordered = first_ones(best.values[rows] - terms.source[rows, None] / 2, best.indices[rows], top)
             best.values[rows], best.indices[rows] = ordered.values, ordered.indices

@@ -55,7 +55,7 @@ def test_a_pair_has_the_same_scores_everywhere(index: str, device: torch.device)
 def test_matches_are_scored_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch, index: str, device: torch.device) -> None:
     source, target = (part.to(device) for part in clustered(50))
     whole = csls_topk(source, target, 10, 5, index)
-    monkeypatch.setattr(csls_module, "PAIRS_AT_ONCE", 7 * 5)
+    monkeypatch.setattr(csls_module, "SCORED_AT_ONCE", 7 * 5)
     parts = csls_topk(source, target, 10, 5, index)
     for found, expected in ((parts.source_to_target, whole.source_to_target), (parts.target_to_source, whole.target_to_source)):
         assert torch.equal(found.indices, expected.indices)
