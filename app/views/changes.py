@@ -195,8 +195,9 @@ def _table(run: OpenRun, old: OpenRun, address: ChangesAddress, found: MatchChan
         columns=_columns(found),
         height=HEIGHT if len(positions) > 14 else "auto",
     )
+    first = "highest CSLS" if found.least is None else "most probable"
     st.caption(
-        f"Rows {start + 1:,} to {start + len(positions):,} of {len(chosen):,}, the most probable of each kind first. Select a row for the links to "
+        f"Rows {start + 1:,} to {start + len(positions):,} of {len(chosen):,}, the {first} of each kind first. Select a row for the links to "
         "Explain in both runs. The download contains all rows with their URIs."
     )
     if last > 1:
