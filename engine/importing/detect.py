@@ -208,7 +208,7 @@ def _is_json(text: str) -> bool:
         return True
     try:
         return isinstance(json.loads(start.split("\n", 1)[0]), dict | list)
-    except ValueError:
+    except (ValueError, RecursionError):  # brackets without end
         return False
 
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from filelock import Timeout
 
@@ -42,6 +43,10 @@ class Schema:
     application: int | None = None
     patience: float = 30.0
     functions: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
+
+
+NO_COLUMN: Final = "No item with that key"
+"""What a row of Python's sqlite3 says of a column that it lacks."""
 
 
 class Database:
@@ -128,6 +133,11 @@ class Database:
             yield
         except (sqlite3.Error, OSError, Timeout, UnicodeDecodeError, MemoryError, MachineError) as error:
             raise self.schema.error(f"{self.schema.what} in {self.path} cannot be used: {self._reason(error)}") from error
+        except IndexError as error:
+            if str(error) != NO_COLUMN:
+                raise
+            reason = f"the file is damaged (a column is missing); {self.schema.damaged}."
+            raise self.schema.error(f"{self.schema.what} in {self.path} cannot be used: {reason}") from error
 
     def _reason(self, error: Exception) -> str:
         words = printable(one_line(error))

@@ -18,7 +18,7 @@ from engine.data.links import read_links
 from engine.data.readers.rdf import read_graph
 from engine.errors import ConfigError, DataError, DataImportError, ReviewError
 from engine.explanation.new_entities import read_new_entities
-from engine.importing import Upload, find_staged, stage
+from engine.importing import Corrections, Material, SourceFile, Upload, find_staged, stage, understand
 from engine.importing.archives import unpack
 from engine.reviews import Choice, ReviewStore
 from engine.util.sqlite import Database
@@ -26,6 +26,7 @@ from tests.fuzz.oracles import assert_sentence, meaning
 from tests.fuzz.test_addresses import check
 from tests.fuzz.test_links import SSSOM
 from tests.fuzz.test_readers import judge, put_all
+from tests.fuzz.test_stores import use_reviews
 from tests.fuzz.valid_files import forms
 from tests.reviews.reviewers import DATA
 
@@ -130,6 +131,28 @@ def test_names_and_texts_in_databases_that_cannot_be_decoded_or_printed(old: byt
         store.standing(DATA)
     assert_sentence(caught.value, "reviews.sqlite3")
     store.close()
+
+
+@pytest.mark.parametrize("column", ["csls", "probability", "click", "note", "run", "number"])
+def test_columns_of_reviews_that_damage_renamed(column: str, tmp_path: Path) -> None:
+    """Wherever the file names the column: where no view names it, only a row shows that it is missing."""
+    whole = ReviewStore(tmp_path / "whole.sqlite3")
+    whole.decide(DATA, Choice("a", "b", "accept", "a note"), "Ann", "click")
+    whole.close()
+    content, name = whole.path.read_bytes(), column.encode()
+    places = [place for place in range(len(content)) if content.startswith(name, place)]
+    for number, place in enumerate(places):
+        path = tmp_path / f"{number}.sqlite3"
+        path.write_bytes(content[:place] + b"x" + content[place + 1 :])
+        use_reviews(path)
+
+
+def test_brackets_without_end_are_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "graph.csv"
+    path.write_text("[" * 200_000 + "\n")
+    with pytest.raises(DataError, match="expected at least 3 columns") as caught:
+        understand(Material(tuple(SourceFile(path, path.name, role) for role in ("graph 1", "graph 2"))), Corrections())
+    assert_sentence(caught.value, path.name)
 
 
 def test_ends_of_links_are_checked_after_their_abbreviations_were_expanded(tmp_path: Path) -> None:
