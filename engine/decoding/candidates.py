@@ -116,9 +116,9 @@ class Candidates:
         return replace(self, **parts)
 
 
-def list_length(shape: tuple[int, int]) -> int:
-    """K, candidates kept for each entity of two pools where nothing else is asked for."""
-    return min(max(LISTED // max(sum(shape), 1), LEAST_TOP), TOP)
+def list_length(shape: tuple[int, int], wanted: int | None = None) -> int:
+    """K, candidates kept for each entity of two pools: the wanted number, or else what suits their size."""
+    return min(max(LISTED // max(sum(shape), 1), LEAST_TOP), TOP) if wanted is None else wanted
 
 
 def grouped(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
@@ -149,7 +149,7 @@ def find_candidates(
         TrainingError: a value is not finite.
         ConfigError: unknown index, or one that cannot search this similarity, or K below 1.
     """
-    top = list_length(similarity.shape) if top is None else top
+    top = list_length(similarity.shape, top)
     if top < 1:
         raise ConfigError(f"the number of candidates per entity must be at least 1; got {top}.")
     return listed_candidates(similarity, csls_topk(similarity, k, top, index, terms), top)

@@ -245,7 +245,7 @@ def with_candidates(searched: SearchedPool, top: int | None = None) -> SearchedP
         top: candidates an entity; None: as many as :func:`engine.decoding.candidates.list_length` says.
     """
     similarity, candidates = searched.similarity, searched.candidates
-    top = list_length((len(searched.source_pool), len(searched.target_pool))) if top is None else top
+    top = list_length((len(searched.source_pool), len(searched.target_pool)), top)
     if candidates is None or candidates.top != top:
         if similarity is None:
             raise ValueError(f"the similarities were given up for lists of other than {top} candidates")

@@ -181,7 +181,7 @@ def search_pool(
     pooled = held(similarity.select(torch.from_numpy(source_pool), torch.from_numpy(target_pool)))
     local = torch.from_numpy(np.stack([np.searchsorted(source_pool, links[:, 0]), np.searchsorted(target_pool, links[:, 1])], axis=1))
     local, pools = local.to(pooled.device), (links, pool, source_pool, target_pool, pooled, chosen)
-    top = list_length(pooled.shape) if top is None else top
+    top = list_length(pooled.shape, top)
     if not top or isinstance(pooled, HeldSimilarity):
         terms = hubness(pooled, k, chosen)
         return SearchedPool(*pools, terms, true_ranks(pooled, local, terms), untested)

@@ -285,7 +285,7 @@ def pool_candidates(similarity: Selectable, pool: Pool, csls_k: int, top: int | 
         shared: pairs that are candidates in any case; what they share adds to their CSLS.
     """
     chosen = similarity.select(torch.from_numpy(pool.sources), torch.from_numpy(pool.targets))
-    top = list_length(chosen.shape) if top is None else top
+    top = list_length(chosen.shape, top)
     found = csls_topk(chosen, csls_k, top)
     candidates = listed_candidates(chosen, found, top)
     if shared is not None:

@@ -131,18 +131,17 @@ class Database:
         """SQLite's errors in plain words."""
         try:
             yield
-        except (sqlite3.Error, OSError, Timeout, UnicodeDecodeError, MemoryError, MachineError) as error:
-            raise self.schema.error(f"{self.schema.what} in {self.path} cannot be used: {self._reason(error)}") from error
-        except IndexError as error:
-            if str(error) != NO_COLUMN:
+        except (sqlite3.Error, OSError, Timeout, UnicodeDecodeError, MemoryError, MachineError, IndexError) as error:
+            if isinstance(error, IndexError) and str(error) != NO_COLUMN:
                 raise
-            reason = f"the file is damaged (a column is missing); {self.schema.damaged}."
-            raise self.schema.error(f"{self.schema.what} in {self.path} cannot be used: {reason}") from error
+            raise self.schema.error(f"{self.schema.what} in {self.path} cannot be used: {self._reason(error)}") from error
 
     def _reason(self, error: Exception) -> str:
         words = printable(one_line(error))
         if isinstance(error, UnicodeDecodeError):  # of a name or text in the file, or of SQLite's own words about it
             return f"the file is damaged (it holds text that is not UTF-8); {self.schema.damaged}."
+        if isinstance(error, IndexError):
+            return f"the file is damaged (a column is missing); {self.schema.damaged}."
         if isinstance(error, Timeout) or "locked" in words:
             return f"another process has been writing for {self.schema.patience:.0f} seconds (locked); try again when it has ended."
         if isinstance(error, MachineError):
